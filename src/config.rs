@@ -1,0 +1,1 @@
+//! flags > environment > file > defaults

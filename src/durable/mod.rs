@@ -1,0 +1,6 @@
+//! Durable Workflow v2.
+
+pub mod payload;
+pub mod projection;
+pub mod store;
+pub mod stored;

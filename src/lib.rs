@@ -1,0 +1,11 @@
+//! Plimsoll reads the tables a durable workflow engine already writes and tells an operator
+//! what every run is doing, why it is stuck, and what may safely be done about it.
+
+pub mod cli;
+pub mod clock;
+pub mod config;
+pub mod db;
+pub mod demo;
+pub mod durable;
+pub mod run;
+pub mod web;

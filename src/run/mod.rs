@@ -1,0 +1,1 @@
+//! Engine-neutral values a page shows; each engine maps into these.

@@ -1,0 +1,4 @@
+//! HTTP: routes, pages, JSON.
+
+pub mod api;
+pub mod pages;
