@@ -1,5 +1,91 @@
-//! The narrow waist over SQLite, PostgreSQL and MySQL.
+//! The narrow waist over SQLite, PostgreSQL and MySQL: [`Statement`] in, [`Row`] out.
+//!
+//! Drivers are seen in this room only. Reads happen inside a [`Snapshot`], one consistent view
+//! for all statements of a page; writes inside a [`WriteTx`], which a read-only connection
+//! cannot give.
 
+mod connect;
+mod count;
+mod driver;
+mod error;
+mod mysql;
+mod postgres;
+mod row;
+mod snapshot;
+mod sqlite;
+mod statement;
 mod val;
 
+use std::{sync::Arc, time::Duration};
+
+pub use connect::{Settings, masked};
+pub use count::{bump, counted};
+pub use error::DbError;
+pub use row::{Json, Row};
+pub use snapshot::{Snapshot, WriteTx};
+pub use statement::{Dialect, Statement};
 pub use val::Val;
+
+#[derive(Clone, Debug)]
+enum Pool {
+    Sqlite(sqlx::SqlitePool),
+    Postgres(sqlx::PgPool),
+    MySql(sqlx::MySqlPool),
+}
+
+/// A database the engine writes to. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Db {
+    pool: Pool,
+    prefix: Arc<str>,
+    zone: chrono_tz::Tz,
+    read_only: bool,
+    statement_timeout: Duration,
+    pool_size: u32,
+}
+
+impl Db {
+    pub fn dialect(&self) -> Dialect {
+        match self.pool {
+            Pool::Sqlite(_) => Dialect::Sqlite,
+            Pool::Postgres(_) => Dialect::Postgres,
+            Pool::MySql(_) => Dialect::MySql,
+        }
+    }
+
+    pub fn read_only(&self) -> bool {
+        self.read_only
+    }
+
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    pub fn statement(&self) -> Statement {
+        Statement::new(self.dialect(), Arc::clone(&self.prefix), self.zone)
+    }
+
+    /// One statement in a snapshot of its own.
+    pub async fn fetch(&self, statement: Statement) -> Result<Vec<Row>, DbError> {
+        let mut snapshot = self.snapshot().await?;
+        let rows = snapshot.fetch(statement).await?;
+        snapshot.end().await;
+        Ok(rows)
+    }
+
+    /// Waits until every connection is back and closes them.
+    pub async fn close(&self) {
+        match &self.pool {
+            Pool::Sqlite(pool) => pool.close().await,
+            Pool::Postgres(pool) => pool.close().await,
+            Pool::MySql(pool) => pool.close().await,
+        }
+    }
+
+    fn error(&self, error: sqlx::Error) -> DbError {
+        if matches!(error, sqlx::Error::PoolTimedOut) {
+            return DbError::PoolExhausted(self.pool_size);
+        }
+        DbError::from_sqlx(error, self.statement_timeout.as_secs())
+    }
+}

@@ -1,0 +1,268 @@
+//! Opening a database: one URL, and an explanation when it does not open.
+
+use std::{path::Path, str::FromStr as _, time::Duration};
+
+use sqlx::{
+    ConnectOptions as _, Executor as _, Row as _,
+    mysql::{MySqlConnectOptions, MySqlPoolOptions},
+    postgres::{PgConnectOptions, PgPoolOptions},
+    sqlite::{SqliteConnectOptions, SqlitePoolOptions},
+};
+
+use super::{Db, DbError, Pool};
+
+/// How to open the database.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// `sqlite:`, `postgres:` or `mysql:`; `mariadb:` is taken as `mysql:`.
+    pub url: String,
+    /// The host application's table prefix.
+    pub prefix: String,
+    /// The zone the engine writes naive times in.
+    pub zone: chrono_tz::Tz,
+    /// MySQL's session zone. The engine leaves it at the server's, and so do we: only then
+    /// does a TIMESTAMP read back as the text the engine wrote.
+    pub mysql_session_zone: Option<String>,
+    /// Opens connections that cannot write even by mistake.
+    pub read_only: bool,
+    /// Creates a missing SQLite file; for the embedded database only.
+    pub create: bool,
+    pub statement_timeout: Duration,
+    pub pool_size: u32,
+}
+
+impl Settings {
+    /// Read-only, UTC, no prefix, the defaults of `serve`.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            prefix: String::new(),
+            zone: chrono_tz::UTC,
+            mysql_session_zone: None,
+            read_only: true,
+            create: false,
+            statement_timeout: Duration::from_secs(10),
+            pool_size: 8,
+        }
+    }
+
+    #[must_use]
+    pub fn writable(mut self) -> Self {
+        self.read_only = false;
+        self
+    }
+}
+
+const ACQUIRE: Duration = Duration::from_secs(5);
+const SQLITE_BUSY: Duration = Duration::from_secs(5);
+
+impl Db {
+    pub async fn connect(settings: &Settings) -> Result<Self, DbError> {
+        let prefix_is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if !settings.prefix.chars().all(prefix_is_plain) {
+            return Err(DbError::Settings {
+                message: format!(
+                    "table prefix {:?}: only letters, digits and underscores are allowed",
+                    settings.prefix
+                ),
+            });
+        }
+        let scheme = settings.url.split(':').next().unwrap_or_default();
+        let pool = match scheme {
+            "sqlite" => sqlite(settings).await?,
+            "postgres" | "postgresql" => postgres(settings).await?,
+            "mysql" | "mariadb" => mysql(settings).await?,
+            _ => {
+                return Err(DbError::Settings {
+                    message: "the database URL must start with sqlite:, postgres: or mysql:, \
+                              for example sqlite:/srv/app/database.sqlite or \
+                              postgres://user:password@host/database"
+                        .into(),
+                });
+            }
+        };
+        Ok(Self {
+            pool,
+            prefix: settings.prefix.as_str().into(),
+            zone: settings.zone,
+            read_only: settings.read_only,
+            statement_timeout: settings.statement_timeout,
+            pool_size: settings.pool_size,
+        })
+    }
+}
+
+fn bad_url(url: &str, error: &sqlx::Error) -> DbError {
+    DbError::Settings {
+        message: format!("the database URL {} cannot be read: {error}", masked(url)),
+    }
+}
+
+/// The URL without its password, fit for a message or a log.
+pub fn masked(url: &str) -> String {
+    match url::Url::parse(url) {
+        Ok(mut parsed) if parsed.password().is_some() => {
+            let _ = parsed.set_password(Some("***"));
+            parsed.to_string()
+        }
+        _ => url.to_owned(),
+    }
+}
+
+async fn sqlite(settings: &Settings) -> Result<Pool, DbError> {
+    let options = SqliteConnectOptions::from_str(&settings.url)
+        .map_err(|error| bad_url(&settings.url, &error))?;
+    let file = options.get_filename().to_owned();
+    let target = format!("SQLite file {}", file.display());
+    let fail = |cause: String, advice| DbError::Connect {
+        target: target.clone(),
+        cause,
+        advice,
+    };
+    if !settings.create && !file.exists() {
+        return Err(fail(
+            "it does not exist".into(),
+            "Check the path in --database-url.",
+        ));
+    }
+    let options = options
+        .read_only(settings.read_only)
+        .create_if_missing(settings.create)
+        .busy_timeout(SQLITE_BUSY)
+        .pragma("query_only", if settings.read_only { "on" } else { "off" })
+        .disable_statement_logging();
+    let pool = SqlitePoolOptions::new()
+        .max_connections(settings.pool_size)
+        .acquire_timeout(ACQUIRE)
+        .test_before_acquire(false)
+        .connect_with(options)
+        .await
+        .map_err(|error| {
+            let cause = error.to_string();
+            let advice = sqlite_advice(&cause, &file, settings.read_only);
+            fail(short(&error), advice)
+        })?;
+    // Opening is lazy: only a read shows a locked file or one that is not a database.
+    if let Err(error) = pool.execute("select count(*) from sqlite_master").await {
+        let cause = error.to_string();
+        let advice = sqlite_advice(&cause, &file, settings.read_only);
+        return Err(fail(short(&error), advice));
+    }
+    Ok(Pool::Sqlite(pool))
+}
+
+fn sqlite_advice(cause: &str, file: &Path, read_only: bool) -> &'static str {
+    if cause.contains("not a database") {
+        "The file is not an SQLite database; check the path in --database-url."
+    } else if cause.contains("locked") || cause.contains("busy") {
+        "Another process holds it exclusively; wait for it or stop it, then start again."
+    } else if read_only && file.with_added_extension("wal").exists() {
+        "The file is in WAL mode and its folder is not writable for us while nobody else has it \
+         open; give this user write access to the folder, or keep the engine running."
+    } else {
+        "Check that this user may read the file and its folder."
+    }
+}
+
+/// The database's own words, without the driver's frame around them.
+fn short(error: &sqlx::Error) -> String {
+    match error {
+        sqlx::Error::Database(db) => db.message().to_owned(),
+        sqlx::Error::Io(io) => io.to_string(),
+        sqlx::Error::PoolTimedOut => "no answer within 5 s".into(),
+        other => other.to_string(),
+    }
+}
+
+async fn postgres(settings: &Settings) -> Result<Pool, DbError> {
+    let options = PgConnectOptions::from_str(&settings.url)
+        .map_err(|error| bad_url(&settings.url, &error))?;
+    let target = format!(
+        "PostgreSQL at {}:{}",
+        options.get_host(),
+        options.get_port()
+    );
+    let timeout = settings.statement_timeout.as_millis().to_string();
+    let options = options
+        .application_name("plimsoll")
+        .options([
+            ("statement_timeout", timeout.as_str()),
+            (
+                "default_transaction_read_only",
+                if settings.read_only { "on" } else { "off" },
+            ),
+            // A just-in-time compiled plan costs more than any page here takes.
+            ("jit", "off"),
+        ])
+        .disable_statement_logging();
+    let pool = PgPoolOptions::new()
+        .max_connections(settings.pool_size)
+        .acquire_timeout(ACQUIRE)
+        .test_before_acquire(false)
+        .connect_with(options)
+        .await
+        .map_err(|error| server_error(target, &error))?;
+    Ok(Pool::Postgres(pool))
+}
+
+async fn mysql(settings: &Settings) -> Result<Pool, DbError> {
+    let url = settings.url.replacen("mariadb:", "mysql:", 1);
+    let options = MySqlConnectOptions::from_str(&url).map_err(|error| bad_url(&url, &error))?;
+    let target = format!("MySQL at {}:{}", options.get_host(), options.get_port());
+    let options = options
+        .timezone(settings.mysql_session_zone.clone())
+        .disable_statement_logging();
+    let timeout = settings.statement_timeout;
+    let access = if settings.read_only { "only" } else { "write" };
+    let pool = MySqlPoolOptions::new()
+        .max_connections(settings.pool_size)
+        .acquire_timeout(ACQUIRE)
+        .test_before_acquire(false)
+        .after_connect(move |connection, _| {
+            Box::pin(async move {
+                let version: String = sqlx::query("select version()")
+                    .fetch_one(&mut *connection)
+                    .await?
+                    .try_get(0)?;
+                let limit = if version.contains("MariaDB") {
+                    format!("set session max_statement_time = {}", timeout.as_secs_f64())
+                } else {
+                    format!("set session max_execution_time = {}", timeout.as_millis())
+                };
+                connection.execute(sqlx::AssertSqlSafe(limit)).await?;
+                connection
+                    .execute("set session transaction isolation level repeatable read")
+                    .await?;
+                connection
+                    .execute(sqlx::AssertSqlSafe(format!(
+                        "set session transaction read {access}"
+                    )))
+                    .await?;
+                Ok(())
+            })
+        })
+        .connect_with(options)
+        .await
+        .map_err(|error| server_error(target, &error))?;
+    Ok(Pool::MySql(pool))
+}
+
+fn server_error(target: String, error: &sqlx::Error) -> DbError {
+    let code = error
+        .as_database_error()
+        .and_then(|db| db.code().map(std::borrow::Cow::into_owned));
+    let advice = match (code.as_deref(), error) {
+        (Some("28P01" | "28000"), _) => "Check user name and password in --database-url.",
+        (Some("3D000" | "42000"), _) => "Check the database name in --database-url.",
+        (_, sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut) => {
+            "Check that the server is running and that host and port in --database-url are right."
+        }
+        (_, sqlx::Error::Tls(_)) => "Check the TLS settings (sslmode) in --database-url.",
+        _ => "Check --database-url.",
+    };
+    DbError::Connect {
+        target,
+        cause: short(error),
+        advice,
+    }
+}

@@ -1,0 +1,72 @@
+//! What can go wrong with the database, told to the one who has to fix it.
+
+use thiserror::Error;
+
+#[derive(Debug, Error)]
+pub enum DbError {
+    #[error("{message}")]
+    Settings { message: String },
+    #[error("cannot open {target}: {cause}. {advice}")]
+    Connect {
+        target: String,
+        cause: String,
+        advice: &'static str,
+    },
+    #[error("the statement ran longer than {seconds} s and was stopped")]
+    Timeout { seconds: u64 },
+    #[error("the database is busy: {0}")]
+    Busy(String),
+    #[error("all {0} database connections are in use; try again shortly")]
+    PoolExhausted(u32),
+    #[error("this connection is read-only")]
+    ReadOnly,
+    #[error("column {column}: expected {expected}, found {found}")]
+    Decode {
+        column: &'static str,
+        expected: &'static str,
+        found: &'static str,
+    },
+    #[error("the result has no column {column}")]
+    NoSuchColumn { column: &'static str },
+    #[error("lost the connection to the database: {0}")]
+    Lost(String),
+    #[error("{0}")]
+    Query(String),
+}
+
+impl DbError {
+    /// Whether trying again later may help, as opposed to a fault in us or in the data.
+    pub fn is_unavailable(&self) -> bool {
+        matches!(
+            self,
+            Self::Connect { .. } | Self::Busy(_) | Self::PoolExhausted(_) | Self::Lost(_)
+        )
+    }
+
+    pub(super) fn from_sqlx(error: sqlx::Error, timeout_seconds: u64) -> Self {
+        match error {
+            sqlx::Error::Database(db) => {
+                let code = db.code();
+                match code.as_deref() {
+                    // SQLite interrupted; PostgreSQL query_canceled; MariaDB and MySQL statement timeouts.
+                    Some("9" | "57014" | "70100") => Self::Timeout {
+                        seconds: timeout_seconds,
+                    },
+                    Some("HY000") if db.message().contains("maximum statement execution time") => {
+                        Self::Timeout {
+                            seconds: timeout_seconds,
+                        }
+                    }
+                    Some("5" | "6" | "261" | "517" | "40001" | "40P01" | "55P03") => {
+                        Self::Busy(db.message().to_owned())
+                    }
+                    _ => Self::Query(db.message().to_owned()),
+                }
+            }
+            sqlx::Error::Io(io) => Self::Lost(io.to_string()),
+            sqlx::Error::PoolClosed => Self::Lost("the pool is closed".into()),
+            sqlx::Error::WorkerCrashed => Self::Lost("the SQLite worker stopped".into()),
+            other => Self::Query(other.to_string()),
+        }
+    }
+}

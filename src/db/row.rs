@@ -1,0 +1,288 @@
+//! A neutral row: cells by column name, with explicit coercions that name the column when
+//! they fail.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, NaiveDateTime, TimeZone as _, Utc};
+
+use super::{DbError, Val};
+
+/// The columns of one result set, shared by its rows.
+#[derive(Debug)]
+pub(super) struct Columns {
+    pub names: Vec<String>,
+    /// The zone naive stored times are written in.
+    pub zone: chrono_tz::Tz,
+}
+
+/// One row. Getters move the value out and expect to be called in select order (any order
+/// works, in order is fastest).
+#[derive(Debug, Clone)]
+pub struct Row {
+    columns: Arc<Columns>,
+    cells: Vec<Val>,
+    next: usize,
+}
+
+/// JSON as stored: parsed, or the raw text when it is not JSON.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Json {
+    Value(serde_json::Value),
+    Malformed(String),
+}
+
+impl Row {
+    pub(super) fn new(columns: Arc<Columns>, cells: Vec<Val>) -> Self {
+        Self {
+            columns,
+            cells,
+            next: 0,
+        }
+    }
+
+    /// Name and value of every cell, in select order.
+    pub fn cells(&self) -> impl Iterator<Item = (&str, &Val)> {
+        self.columns
+            .names
+            .iter()
+            .map(String::as_str)
+            .zip(&self.cells)
+    }
+
+    pub fn into_values(self) -> Vec<Val> {
+        self.cells
+    }
+
+    pub fn take(&mut self, column: &'static str) -> Result<Val, DbError> {
+        let names = &self.columns.names;
+        let at = if names.get(self.next).is_some_and(|name| name == column) {
+            self.next
+        } else {
+            names
+                .iter()
+                .position(|name| name == column)
+                .ok_or(DbError::NoSuchColumn { column })?
+        };
+        self.next = at + 1;
+        Ok(std::mem::replace(&mut self.cells[at], Val::Null))
+    }
+
+    pub fn opt_text(&mut self, column: &'static str) -> Result<Option<String>, DbError> {
+        match self.take(column)? {
+            Val::Null => Ok(None),
+            Val::Text(text) => Ok(Some(text)),
+            // SQLite lets any class stand in a text column; show it as it is.
+            Val::Int(n) => Ok(Some(n.to_string())),
+            Val::UInt(n) => Ok(Some(n.to_string())),
+            Val::Float(n) => Ok(Some(n.to_string())),
+            Val::Bytes(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+            found @ (Val::Bool(_) | Val::Time(_)) => Err(wrong(column, "text", &found)),
+        }
+    }
+
+    pub fn opt_int(&mut self, column: &'static str) -> Result<Option<i64>, DbError> {
+        match self.take(column)? {
+            Val::Null => Ok(None),
+            Val::Int(n) => Ok(Some(n)),
+            Val::UInt(n) => match i64::try_from(n) {
+                Ok(n) => Ok(Some(n)),
+                Err(_) => Err(wrong(column, "integer below 2^63", &Val::UInt(n))),
+            },
+            Val::Bool(b) => Ok(Some(b.into())),
+            Val::Text(text) => match text.parse() {
+                Ok(n) => Ok(Some(n)),
+                Err(_) => Err(wrong(column, "integer", &Val::Text(text))),
+            },
+            found => Err(wrong(column, "integer", &found)),
+        }
+    }
+
+    pub fn opt_float(&mut self, column: &'static str) -> Result<Option<f64>, DbError> {
+        match self.take(column)? {
+            Val::Null => Ok(None),
+            Val::Float(n) => Ok(Some(n)),
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "an integer in a float column is one PHP wrote without a fraction"
+            )]
+            Val::Int(n) => Ok(Some(n as f64)),
+            found => Err(wrong(column, "float", &found)),
+        }
+    }
+
+    pub fn opt_bool(&mut self, column: &'static str) -> Result<Option<bool>, DbError> {
+        match self.take(column)? {
+            Val::Null => Ok(None),
+            Val::Bool(b) => Ok(Some(b)),
+            Val::Int(n) => Ok(Some(n != 0)),
+            Val::UInt(n) => Ok(Some(n != 0)),
+            found => Err(wrong(column, "boolean", &found)),
+        }
+    }
+
+    /// A time the engine wrote in its own zone.
+    pub fn opt_time(&mut self, column: &'static str) -> Result<Option<DateTime<Utc>>, DbError> {
+        let zone = self.columns.zone;
+        Ok(self.naive(column)?.map(|naive| {
+            // In the hour a clock is set back the stored text is ambiguous: take the earlier
+            // moment. In the hour that does not exist, read it as UTC rather than lose it.
+            zone.from_local_datetime(&naive)
+                .earliest()
+                .map_or_else(|| naive.and_utc(), |at| at.with_timezone(&Utc))
+        }))
+    }
+
+    /// A time the engine always writes in UTC (`sort_timestamp`).
+    pub fn opt_utc(&mut self, column: &'static str) -> Result<Option<DateTime<Utc>>, DbError> {
+        Ok(self.naive(column)?.map(|naive| naive.and_utc()))
+    }
+
+    pub fn opt_json(&mut self, column: &'static str) -> Result<Option<Json>, DbError> {
+        Ok(self
+            .opt_text(column)?
+            .map(|text| match serde_json::from_str(&text) {
+                Ok(value) => Json::Value(value),
+                Err(_) => Json::Malformed(text),
+            }))
+    }
+
+    pub fn text(&mut self, column: &'static str) -> Result<String, DbError> {
+        self.opt_text(column)?
+            .ok_or_else(|| wrong(column, "text", &Val::Null))
+    }
+
+    pub fn int(&mut self, column: &'static str) -> Result<i64, DbError> {
+        self.opt_int(column)?
+            .ok_or_else(|| wrong(column, "integer", &Val::Null))
+    }
+
+    pub fn bool(&mut self, column: &'static str) -> Result<bool, DbError> {
+        self.opt_bool(column)?
+            .ok_or_else(|| wrong(column, "boolean", &Val::Null))
+    }
+
+    fn naive(&mut self, column: &'static str) -> Result<Option<NaiveDateTime>, DbError> {
+        match self.take(column)? {
+            Val::Null => Ok(None),
+            Val::Time(at) => Ok(Some(at)),
+            Val::Text(text) => parse_time(&text)
+                .map(Some)
+                .ok_or_else(|| wrong(column, "timestamp", &Val::Text(text))),
+            found => Err(wrong(column, "timestamp", &found)),
+        }
+    }
+}
+
+fn wrong(column: &'static str, expected: &'static str, found: &Val) -> DbError {
+    DbError::Decode {
+        column,
+        expected,
+        found: found.kind(),
+    }
+}
+
+/// The forms a stored time takes on SQLite: with and without fraction, with a space or a `T`,
+/// with or without a zone.
+fn parse_time(text: &str) -> Option<NaiveDateTime> {
+    let text = text.trim();
+    NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f")
+        .or_else(|_| NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M:%S%.f"))
+        .or_else(|_| DateTime::parse_from_rfc3339(text).map(|at| at.naive_utc()))
+        .or_else(|_| {
+            chrono::NaiveDate::parse_from_str(text, "%Y-%m-%d")
+                .map(|day| day.and_time(chrono::NaiveTime::MIN))
+        })
+        .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(zone: chrono_tz::Tz, cells: Vec<(&str, Val)>) -> Row {
+        let (names, cells) = cells
+            .into_iter()
+            .map(|(name, val)| (name.to_owned(), val))
+            .unzip();
+        Row::new(Arc::new(Columns { names, zone }), cells)
+    }
+
+    #[test]
+    fn times_are_read_in_every_stored_form() {
+        for (text, want) in [
+            ("2026-04-05 10:11:12.123456", "2026-04-05T10:11:12.123456Z"),
+            ("2026-04-05 10:11:12", "2026-04-05T10:11:12Z"),
+            ("2026-04-05T10:11:12.5", "2026-04-05T10:11:12.5Z"),
+            ("2026-04-05T12:11:12+02:00", "2026-04-05T10:11:12Z"),
+            ("2026-04-05", "2026-04-05T00:00:00Z"),
+        ] {
+            let got = row(chrono_tz::UTC, vec![("at", Val::from(text))])
+                .opt_time("at")
+                .unwrap()
+                .unwrap();
+            assert_eq!(got, want.parse::<DateTime<Utc>>().unwrap(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_stored_zone_applies_to_engine_times_only() {
+        let mut r = row(
+            chrono_tz::Europe::Berlin,
+            vec![
+                ("started_at", "2026-07-01 12:00:00".into()),
+                ("sort_timestamp", "2026-07-01 10:00:00".into()),
+            ],
+        );
+        assert_eq!(
+            r.opt_time("started_at").unwrap(),
+            r.opt_utc("sort_timestamp").unwrap()
+        );
+    }
+
+    #[test]
+    fn a_wrong_kind_names_the_column() {
+        let error = row(chrono_tz::UTC, vec![("run_number", Val::from("seven"))])
+            .int("run_number")
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "column run_number: expected integer, found text"
+        );
+    }
+
+    #[test]
+    fn integers_beyond_63_bits_are_refused_not_wrapped() {
+        assert!(
+            row(chrono_tz::UTC, vec![("n", Val::UInt(u64::MAX))])
+                .int("n")
+                .is_err()
+        );
+        assert_eq!(
+            row(chrono_tz::UTC, vec![("n", Val::UInt(7))])
+                .int("n")
+                .unwrap(),
+            7
+        );
+    }
+
+    #[test]
+    fn broken_json_is_kept_as_text() {
+        let mut r = row(
+            chrono_tz::UTC,
+            vec![
+                ("a", "{\"x\":".into()),
+                ("b", "[]".into()),
+                ("c", Val::Null),
+            ],
+        );
+        assert_eq!(
+            r.opt_json("a").unwrap(),
+            Some(Json::Malformed("{\"x\":".into()))
+        );
+        assert_eq!(
+            r.opt_json("b").unwrap(),
+            Some(Json::Value(serde_json::json!([])))
+        );
+        assert_eq!(r.opt_json("c").unwrap(), None);
+    }
+}

@@ -1,0 +1,230 @@
+//! Transactions: read snapshots for pages, immediate transactions for writes.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use futures_util::{StreamExt as _, stream::BoxStream};
+use sqlx::{MySql, Postgres, Sqlite, Transaction};
+
+use super::{Db, DbError, Dialect, Pool, Row, Statement, bump, driver};
+
+/// How many instructions of SQLite's virtual machine pass between two looks at the deadline.
+const SQLITE_STEPS_PER_CHECK: i32 = 20_000;
+
+#[derive(Debug)]
+enum Tx {
+    Sqlite(Transaction<'static, Sqlite>, Deadline),
+    Postgres(Transaction<'static, Postgres>),
+    MySql(Transaction<'static, MySql>),
+}
+
+/// SQLite has no statement timeout of its own: its progress handler reads this.
+#[derive(Clone, Debug)]
+struct Deadline {
+    epoch: Instant,
+    millis: Arc<AtomicU64>,
+}
+
+impl Deadline {
+    fn new() -> Self {
+        Self {
+            epoch: Instant::now(),
+            millis: Arc::new(AtomicU64::new(u64::MAX)),
+        }
+    }
+
+    fn set(&self, timeout: Option<Duration>) {
+        let at = timeout.map_or(u64::MAX, |timeout| {
+            as_millis(self.epoch.elapsed() + timeout)
+        });
+        self.millis.store(at, Ordering::Relaxed);
+    }
+
+    fn is_ahead(&self) -> bool {
+        as_millis(self.epoch.elapsed()) < self.millis.load(Ordering::Relaxed)
+    }
+}
+
+fn as_millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// One consistent view of the database for all statements of a page.
+#[derive(Debug)]
+pub struct Snapshot {
+    db: Db,
+    tx: Tx,
+}
+
+impl Db {
+    /// Opens a read snapshot: REPEATABLE READ, or SQLite's read transaction.
+    pub async fn snapshot(&self) -> Result<Snapshot, DbError> {
+        // A pooled connection may have died since it was last used; the next one tells.
+        let mut tries = 0;
+        loop {
+            match self.begin_read().await {
+                Ok(tx) => {
+                    return Ok(Snapshot {
+                        db: self.clone(),
+                        tx,
+                    });
+                }
+                Err(sqlx::Error::Io(_)) if tries < 2 => tries += 1,
+                Err(error) => return Err(self.error(error)),
+            }
+        }
+    }
+
+    async fn begin_read(&self) -> Result<Tx, sqlx::Error> {
+        Ok(match &self.pool {
+            Pool::Sqlite(pool) => {
+                let mut tx = pool.begin_with("begin").await?;
+                let deadline = Deadline::new();
+                let seen = deadline.clone();
+                tx.lock_handle()
+                    .await?
+                    .set_progress_handler(SQLITE_STEPS_PER_CHECK, move || seen.is_ahead());
+                Tx::Sqlite(tx, deadline)
+            }
+            Pool::Postgres(pool) => Tx::Postgres(
+                pool.begin_with("begin isolation level repeatable read, read only")
+                    .await?,
+            ),
+            Pool::MySql(pool) => Tx::MySql(
+                pool.begin_with("start transaction with consistent snapshot, read only")
+                    .await?,
+            ),
+        })
+    }
+
+    /// Opens a transaction that may write. SQLite takes its write lock at once.
+    pub async fn write(&self) -> Result<WriteTx, DbError> {
+        if self.read_only {
+            return Err(DbError::ReadOnly);
+        }
+        let tx = match &self.pool {
+            Pool::Sqlite(pool) => pool
+                .begin_with("begin immediate")
+                .await
+                .map(|tx| Tx::Sqlite(tx, Deadline::new())),
+            Pool::Postgres(pool) => pool.begin_with("begin read write").await.map(Tx::Postgres),
+            Pool::MySql(pool) => pool
+                .begin_with("start transaction read write")
+                .await
+                .map(Tx::MySql),
+        };
+        Ok(WriteTx(Snapshot {
+            tx: tx.map_err(|error| self.error(error))?,
+            db: self.clone(),
+        }))
+    }
+}
+
+impl Snapshot {
+    pub fn dialect(&self) -> Dialect {
+        self.db.dialect()
+    }
+
+    pub fn statement(&self) -> Statement {
+        self.db.statement()
+    }
+
+    pub async fn fetch(&mut self, statement: Statement) -> Result<Vec<Row>, DbError> {
+        bump();
+        let zone = self.db.zone;
+        let rows = match &mut self.tx {
+            Tx::Sqlite(tx, deadline) => {
+                deadline.set(Some(self.db.statement_timeout));
+                driver::fetch::<Sqlite>(tx, statement, zone).await
+            }
+            Tx::Postgres(tx) => driver::fetch::<Postgres>(tx, statement, zone).await,
+            Tx::MySql(tx) => driver::fetch::<MySql>(tx, statement, zone).await,
+        };
+        rows.map_err(|error| self.db.error(error))
+    }
+
+    pub async fn fetch_one(&mut self, statement: Statement) -> Result<Option<Row>, DbError> {
+        Ok(self.fetch(statement).await?.into_iter().next())
+    }
+
+    /// Rows as they arrive, for what may be longer than memory.
+    pub fn stream(&mut self, statement: Statement) -> BoxStream<'_, Result<Row, DbError>> {
+        bump();
+        let zone = self.db.zone;
+        let rows = match &mut self.tx {
+            Tx::Sqlite(tx, deadline) => {
+                deadline.set(None);
+                driver::stream::<Sqlite>(tx, statement, zone)
+            }
+            Tx::Postgres(tx) => driver::stream::<Postgres>(tx, statement, zone),
+            Tx::MySql(tx) => driver::stream::<MySql>(tx, statement, zone),
+        };
+        let db = &self.db;
+        rows.map(move |row| row.map_err(|error| db.error(error)))
+            .boxed()
+    }
+
+    /// Gives the connection back. Dropping does the same a little later.
+    pub async fn end(self) {
+        let ended = match self.tx {
+            Tx::Sqlite(tx, _) => tx.rollback().await,
+            Tx::Postgres(tx) => tx.rollback().await,
+            Tx::MySql(tx) => tx.rollback().await,
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, "a read snapshot did not end cleanly");
+        }
+    }
+}
+
+/// A transaction that may write. Dropped without [`WriteTx::commit`], it leaves no trace.
+#[derive(Debug)]
+pub struct WriteTx(Snapshot);
+
+impl WriteTx {
+    pub fn statement(&self) -> Statement {
+        self.0.statement()
+    }
+
+    pub async fn fetch(&mut self, statement: Statement) -> Result<Vec<Row>, DbError> {
+        self.0.fetch(statement).await
+    }
+
+    /// Runs one statement and says how many rows it touched.
+    pub async fn execute(&mut self, statement: Statement) -> Result<u64, DbError> {
+        bump();
+        let Snapshot { db, tx } = &mut self.0;
+        let done = match tx {
+            Tx::Sqlite(tx, _) => driver::execute::<Sqlite>(tx, statement).await,
+            Tx::Postgres(tx) => driver::execute::<Postgres>(tx, statement).await,
+            Tx::MySql(tx) => driver::execute::<MySql>(tx, statement).await,
+        };
+        done.map_err(|error| db.error(error))
+    }
+
+    /// Runs a static script of several statements without binds, such as a migration.
+    pub async fn script(&mut self, sql: &'static str) -> Result<(), DbError> {
+        let Snapshot { db, tx } = &mut self.0;
+        let done = match tx {
+            Tx::Sqlite(tx, _) => sqlx::raw_sql(sql).execute(&mut **tx).await.map(drop),
+            Tx::Postgres(tx) => sqlx::raw_sql(sql).execute(&mut **tx).await.map(drop),
+            Tx::MySql(tx) => sqlx::raw_sql(sql).execute(&mut **tx).await.map(drop),
+        };
+        done.map_err(|error| db.error(error))
+    }
+
+    pub async fn commit(self) -> Result<(), DbError> {
+        let Snapshot { db, tx } = self.0;
+        let done = match tx {
+            Tx::Sqlite(tx, _) => tx.commit().await,
+            Tx::Postgres(tx) => tx.commit().await,
+            Tx::MySql(tx) => tx.commit().await,
+        };
+        done.map_err(|error| db.error(error))
+    }
+}

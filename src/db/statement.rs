@@ -1,0 +1,221 @@
+//! SQL text made only of static pieces and binds; values never become text.
+
+use std::fmt::Write as _;
+
+use chrono::{DateTime, Utc};
+
+use super::Val;
+
+/// Which of the three databases a statement is written for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    Sqlite,
+    Postgres,
+    /// MySQL and MariaDB.
+    MySql,
+}
+
+impl Dialect {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sqlite => "SQLite",
+            Self::Postgres => "PostgreSQL",
+            Self::MySql => "MySQL",
+        }
+    }
+
+    /// The one of three static pieces that this database understands.
+    pub fn pick(
+        self,
+        sqlite: &'static str,
+        postgres: &'static str,
+        mysql: &'static str,
+    ) -> &'static str {
+        match self {
+            Self::Sqlite => sqlite,
+            Self::Postgres => postgres,
+            Self::MySql => mysql,
+        }
+    }
+}
+
+/// A statement under construction.
+///
+/// In a pushed piece, `{workflow_runs}` is a table name that receives the configured prefix,
+/// and `"key"` is an identifier quoted as the database wants it.
+#[derive(Clone, Debug)]
+pub struct Statement {
+    dialect: Dialect,
+    prefix: std::sync::Arc<str>,
+    zone: chrono_tz::Tz,
+    sql: String,
+    binds: Vec<Val>,
+}
+
+impl Statement {
+    pub(super) fn new(dialect: Dialect, prefix: std::sync::Arc<str>, zone: chrono_tz::Tz) -> Self {
+        Self {
+            dialect,
+            prefix,
+            zone,
+            sql: String::new(),
+            binds: Vec::new(),
+        }
+    }
+
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    pub fn push(&mut self, piece: &'static str) -> &mut Self {
+        for c in piece.chars() {
+            match c {
+                '{' => self.sql.push_str(&self.prefix),
+                '}' => {}
+                '"' if self.dialect == Dialect::MySql => self.sql.push('`'),
+                c => self.sql.push(c),
+            }
+        }
+        self
+    }
+
+    /// One value, as a placeholder.
+    pub fn bind(&mut self, value: impl Into<Val>) -> &mut Self {
+        self.binds.push(value.into());
+        match self.dialect {
+            Dialect::Postgres => {
+                let _ = write!(self.sql, "${}", self.binds.len());
+            }
+            Dialect::Sqlite | Dialect::MySql => self.sql.push('?'),
+        }
+        self
+    }
+
+    /// A moment for a column the engine writes in its own zone.
+    pub fn bind_time(&mut self, at: DateTime<Utc>) -> &mut Self {
+        let stored = at.with_timezone(&self.zone).naive_local();
+        self.bind(stored)
+    }
+
+    /// A moment for a column the engine always writes in UTC (`sort_timestamp`).
+    pub fn bind_utc(&mut self, at: DateTime<Utc>) -> &mut Self {
+        self.bind(at.naive_utc())
+    }
+
+    /// `(?, ?, …)`. An empty list becomes `(null)`, which matches nothing.
+    pub fn bind_list<T: Into<Val>>(&mut self, values: impl IntoIterator<Item = T>) -> &mut Self {
+        self.push("(");
+        let mut first = true;
+        for value in values {
+            if !std::mem::take(&mut first) {
+                self.push(", ");
+            }
+            self.bind(value);
+        }
+        if first {
+            self.push("null");
+        }
+        self.push(")")
+    }
+
+    /// Appends another statement's text and binds, renumbering placeholders.
+    pub fn append(&mut self, other: &Self) -> &mut Self {
+        if self.dialect != Dialect::Postgres {
+            self.sql.push_str(&other.sql);
+            self.binds.extend(other.binds.iter().cloned());
+            return self;
+        }
+        let mut rest = other.sql.as_str();
+        for value in &other.binds {
+            let at = rest.find('$').expect("a placeholder per bind");
+            self.sql.push_str(&rest[..at]);
+            self.bind(value.clone());
+            rest = rest[at + 1..].trim_start_matches(|c: char| c.is_ascii_digit());
+        }
+        self.sql.push_str(rest);
+        self
+    }
+
+    pub fn sql(&self) -> &str {
+        &self.sql
+    }
+
+    pub fn binds(&self) -> &[Val] {
+        &self.binds
+    }
+
+    pub(super) fn into_parts(self) -> (String, Vec<Val>) {
+        (self.sql, self.binds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn statement(dialect: Dialect) -> Statement {
+        Statement::new(dialect, "app_".into(), chrono_tz::UTC)
+    }
+
+    #[test]
+    fn placeholders_prefix_and_quotes_follow_the_database() {
+        for (dialect, want) in [
+            (
+                Dialect::Sqlite,
+                "select \"key\" from app_workflow_memos where a = ? and b in (?, ?)",
+            ),
+            (
+                Dialect::Postgres,
+                "select \"key\" from app_workflow_memos where a = $1 and b in ($2, $3)",
+            ),
+            (
+                Dialect::MySql,
+                "select `key` from app_workflow_memos where a = ? and b in (?, ?)",
+            ),
+        ] {
+            let mut q = statement(dialect);
+            q.push("select \"key\" from {workflow_memos} where a = ")
+                .bind(1)
+                .push(" and b in ")
+                .bind_list(["x", "y"]);
+            assert_eq!(q.sql(), want);
+            assert_eq!(q.binds().len(), 3);
+        }
+    }
+
+    #[test]
+    fn an_appended_statement_is_renumbered() {
+        let mut tail = statement(Dialect::Postgres);
+        tail.push("b = ")
+            .bind(2)
+            .push(" or c = ")
+            .bind(3)
+            .push(" end");
+        let mut q = statement(Dialect::Postgres);
+        q.push("a = ").bind(1).push(" and ").append(&tail);
+        assert_eq!(q.sql(), "a = $1 and b = $2 or c = $3 end");
+        assert_eq!(q.binds(), [Val::Int(1), Val::Int(2), Val::Int(3)]);
+    }
+
+    #[test]
+    fn an_empty_list_matches_nothing() {
+        let mut q = statement(Dialect::Sqlite);
+        q.push("id in ").bind_list(Vec::<String>::new());
+        assert_eq!(q.sql(), "id in (null)");
+    }
+
+    #[test]
+    fn a_moment_is_bound_in_the_zone_it_is_stored_in() {
+        let at = "2026-07-01T10:00:00Z".parse().unwrap();
+        let mut q = Statement::new(Dialect::Sqlite, "".into(), chrono_tz::Europe::Berlin);
+        q.bind_time(at).bind_utc(at);
+        assert_eq!(
+            q.binds()[0],
+            Val::Time("2026-07-01T12:00:00".parse().unwrap())
+        );
+        assert_eq!(
+            q.binds()[1],
+            Val::Time("2026-07-01T10:00:00".parse().unwrap())
+        );
+    }
+}
