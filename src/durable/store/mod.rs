@@ -1,1 +1,3 @@
+//! The queries. SQL is written here once, next to the function that names it.
 
+pub mod runs;

@@ -1,0 +1,95 @@
+//! The engine's run list item, key for key.
+
+use chrono::{DateTime, Utc};
+use serde_json::{Map, Value, json};
+
+use super::{repair_gate, task_problem};
+use crate::durable::stored::{RepairBlockedReason, RunSummary};
+
+/// One item. `search_attributes` are the run's typed values, keys sorted.
+pub fn list_item(summary: &RunSummary, search_attributes: Map<String, Value>) -> Value {
+    let s = summary;
+    json!({
+        "id": s.id,
+        "workflow_instance_id": s.workflow_instance_id,
+        "instance_id": s.workflow_instance_id,
+        "selected_run_id": s.id,
+        "run_id": s.id,
+        "run_number": s.run_number,
+        "is_current_run": s.is_current_run,
+        "engine_source": s.engine_source.as_deref().unwrap_or("v2"),
+        "class": s.class,
+        "workflow_type": s.workflow_type,
+        "namespace": s.namespace,
+        "business_key": s.business_key,
+        "compatibility": s.compatibility,
+        "status": s.status,
+        "status_bucket": s.status_bucket,
+        "is_terminal": s.status.is_terminal(),
+        "closed_reason": s.closed_reason,
+        "started_at": iso(s.started_at),
+        "closed_at": iso(s.closed_at),
+        "created_at": iso(s.created_at),
+        "updated_at": iso(s.updated_at),
+        "sort_timestamp": iso(s.sort_timestamp),
+        "sort_key": s.sort_key,
+        "duration_ms": s.duration_ms,
+        "archived_at": iso(s.archived_at),
+        "archive_reason": s.archive_reason,
+        "wait_kind": s.wait_kind,
+        "wait_reason": s.wait_reason,
+        "liveness_state": s.liveness_state,
+        "visibility_labels": s.visibility_labels,
+        "search_attributes": map_or_list(search_attributes),
+        "repair_attention": s.repair_attention,
+        "repair_blocked_reason": s.repair_blocked_reason,
+        "repair_blocked": s.repair_blocked_reason.as_ref().and_then(repair_blocked),
+        "task_problem": s.task_problem,
+        "task_problem_badge": task_problem::badge(s).map(task_problem_badge),
+        "declared_entry_mode": s.declared_entry_mode,
+        "declared_contract_source": s.declared_contract_source,
+        "exception_count": s.exception_count,
+        "history_event_count": s.history_event_count,
+        "history_size_bytes": s.history_size_bytes,
+        "history_fan_out": s.history_fan_out,
+        "continue_as_new_recommended": s.continue_as_new_recommended,
+        "history_budget_pressure": s.history_budget_pressure.as_deref().unwrap_or("ok"),
+        "connection": s.connection,
+        "queue": s.queue,
+    })
+}
+
+/// The list item's time form: UTC, whole seconds, numeric offset.
+fn iso(at: Option<DateTime<Utc>>) -> Option<String> {
+    at.map(|at| at.format("%Y-%m-%dT%H:%M:%S+00:00").to_string())
+}
+
+/// PHP writes an empty map as a list; so does everything that reads it.
+fn map_or_list(map: Map<String, Value>) -> Value {
+    if map.is_empty() {
+        Value::Array(Vec::new())
+    } else {
+        Value::Object(map)
+    }
+}
+
+fn repair_blocked(reason: &RepairBlockedReason) -> Option<Value> {
+    let shown = repair_gate::shown(reason)?;
+    Some(json!({
+        "code": reason,
+        "label": shown.label,
+        "description": shown.description,
+        "tone": shown.tone,
+        "badge_visible": shown.badge_visible,
+    }))
+}
+
+fn task_problem_badge(problem: task_problem::TaskProblem) -> Value {
+    json!({
+        "code": problem.code(),
+        "label": problem.label(),
+        "description": problem.description(),
+        "tone": problem.tone(),
+        "badge_visible": true,
+    })
+}

@@ -1,0 +1,155 @@
+//! Whether Repair is offered, and if not, why. The list, its "needs repair" filter, the page
+//! and the API all ask here.
+
+use crate::durable::stored::{LivenessState, RepairBlockedReason, RunSummary};
+
+/// The facts the gate decides on.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    pub is_current_run: bool,
+    pub is_terminal: bool,
+    pub liveness_state: Option<&'a LivenessState>,
+    /// A failed workflow task marked replay-blocked exists.
+    pub replay_blocked_task: bool,
+}
+
+/// `Ok` when Repair may be offered, else the first reason that forbids it.
+pub fn decide(facts: Facts<'_>) -> Result<(), RepairBlockedReason> {
+    match facts.liveness_state {
+        _ if !facts.is_current_run => Err(RepairBlockedReason::SelectedRunNotCurrent),
+        _ if facts.is_terminal => Err(RepairBlockedReason::RunClosed),
+        Some(LivenessState::RepairNeeded) => Ok(()),
+        Some(LivenessState::WorkflowReplayBlocked) if facts.replay_blocked_task => Ok(()),
+        Some(LivenessState::WorkflowReplayBlocked) => Err(RepairBlockedReason::UnsupportedHistory),
+        Some(state) if state.as_str().contains("waiting_for_compatible_worker") => {
+            Err(RepairBlockedReason::WaitingForCompatibleWorker)
+        }
+        _ => Err(RepairBlockedReason::RepairNotNeeded),
+    }
+}
+
+/// The gate on a stored summary. The engine records its own verdict on the replay-blocked
+/// task there: a null reason means it saw one.
+pub fn of_summary(summary: &RunSummary) -> Result<(), RepairBlockedReason> {
+    decide(Facts {
+        is_current_run: summary.is_current_run,
+        is_terminal: summary.status.is_terminal(),
+        liveness_state: summary.liveness_state.as_ref(),
+        replay_blocked_task: summary.repair_blocked_reason.is_none(),
+    })
+}
+
+/// How a reason is shown: the engine's label and tone, our words.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown {
+    pub label: &'static str,
+    pub tone: &'static str,
+    pub badge_visible: bool,
+    pub description: &'static str,
+}
+
+/// None for a reason we do not know: shown by its code alone.
+pub fn shown(reason: &RepairBlockedReason) -> Option<Shown> {
+    let (label, tone, badge_visible, description) = match reason {
+        RepairBlockedReason::UnsupportedHistory => (
+            "Replay Blocked",
+            "dark",
+            true,
+            "Only rows without typed history are left; there is nothing safe to repair from.",
+        ),
+        RepairBlockedReason::WaitingForCompatibleWorker => (
+            "Compat Blocked",
+            "warning",
+            true,
+            "The task is there; no live worker may take it. Start a worker that supports the run's marker.",
+        ),
+        RepairBlockedReason::SelectedRunNotCurrent => (
+            "Historical Run",
+            "secondary",
+            false,
+            "A newer run of this instance is the current one.",
+        ),
+        RepairBlockedReason::RunClosed => (
+            "Run Closed",
+            "secondary",
+            false,
+            "The run has ended; nothing is left to repair.",
+        ),
+        RepairBlockedReason::RepairNotNeeded => (
+            "Repair Not Needed",
+            "secondary",
+            false,
+            "The run can go on by itself.",
+        ),
+        RepairBlockedReason::Other(_) => return None,
+    };
+    Some(Shown {
+        label,
+        tone,
+        badge_visible,
+        description,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_reason_that_forbids_wins() {
+        use RepairBlockedReason as R;
+        for (current, terminal, liveness, blocked_task, want) in [
+            (
+                false,
+                false,
+                Some("repair_needed"),
+                true,
+                Err(R::SelectedRunNotCurrent),
+            ),
+            (true, true, Some("repair_needed"), true, Err(R::RunClosed)),
+            (true, false, Some("repair_needed"), false, Ok(())),
+            (true, false, Some("workflow_replay_blocked"), true, Ok(())),
+            (
+                true,
+                false,
+                Some("workflow_replay_blocked"),
+                false,
+                Err(R::UnsupportedHistory),
+            ),
+            (
+                true,
+                false,
+                Some("activity_task_waiting_for_compatible_worker"),
+                false,
+                Err(R::WaitingForCompatibleWorker),
+            ),
+            (
+                true,
+                false,
+                Some("workflow_task_claim_failed"),
+                false,
+                Err(R::RepairNotNeeded),
+            ),
+            (
+                true,
+                false,
+                Some("activity_running_without_task"),
+                true,
+                Err(R::RepairNotNeeded),
+            ),
+            (true, false, None, true, Err(R::RepairNotNeeded)),
+        ] {
+            let liveness = liveness.map(LivenessState::from);
+            let got = decide(Facts {
+                is_current_run: current,
+                is_terminal: terminal,
+                liveness_state: liveness.as_ref(),
+                replay_blocked_task: blocked_task,
+            });
+            assert_eq!(
+                got, want,
+                "{current} {terminal} {liveness:?} {blocked_task}"
+            );
+        }
+    }
+}

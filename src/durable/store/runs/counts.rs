@@ -1,0 +1,173 @@
+//! Counts for the list, capped, and computed once for all viewers.
+
+use std::{sync::Arc, time::Duration};
+
+use chrono::{DateTime, Utc};
+
+use super::{
+    access::Access,
+    filter::Filter,
+    page::{Direction, PageRequest, page},
+};
+use crate::{
+    clock::Clock,
+    db::{Db, DbError, Snapshot},
+};
+
+/// Counting stops here; a page says "10,000+".
+pub const CAP: u32 = 10_000;
+
+/// How long a count may be shown before it is computed again.
+const FRESH: Duration = Duration::from_secs(5);
+
+/// A number that may have stopped short of the truth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capped {
+    pub n: u32,
+    pub more: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct BucketCounts {
+    pub running: Capped,
+    pub completed: Capped,
+    pub failed: Capped,
+    pub needs_repair: Capped,
+    pub counted_at: DateTime<Utc>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Total {
+    /// None when the filter is answered row by row and nobody can say.
+    pub rows: Option<Capped>,
+    pub counted_at: DateTime<Utc>,
+}
+
+/// One computation per count, however many look at it.
+#[derive(Clone, Debug)]
+pub struct CountCache {
+    buckets: moka::future::Cache<(), Arc<BucketCounts>>,
+    totals: moka::future::Cache<String, Arc<Total>>,
+}
+
+impl Default for CountCache {
+    fn default() -> Self {
+        Self {
+            buckets: moka::future::Cache::builder().time_to_live(FRESH).build(),
+            totals: moka::future::Cache::builder()
+                .max_capacity(1_000)
+                .time_to_live(FRESH)
+                .build(),
+        }
+    }
+}
+
+impl CountCache {
+    pub async fn buckets(&self, db: &Db, clock: Clock) -> Result<Arc<BucketCounts>, Arc<DbError>> {
+        let count = async {
+            let mut snapshot = db.snapshot().await?;
+            let counts = count_buckets(&mut snapshot, clock.now()).await?;
+            snapshot.end().await;
+            Ok(Arc::new(counts))
+        };
+        self.buckets.try_get_with((), count).await
+    }
+
+    /// How many rows the filter matches. `key` names the filter: its query string.
+    pub async fn total(
+        &self,
+        db: &Db,
+        clock: Clock,
+        key: String,
+        filter: &Filter,
+    ) -> Result<Arc<Total>, Arc<DbError>> {
+        let count = async {
+            let access = Access::choose(filter);
+            let counted_at = clock.now();
+            if access.is_windowed() {
+                return Ok(Arc::new(Total {
+                    rows: None,
+                    counted_at,
+                }));
+            }
+            let mut snapshot = db.snapshot().await?;
+            let mut q = snapshot.statement();
+            q.push(
+                "select count(*) as n from (select 1 as one from {workflow_run_summaries} where ",
+            );
+            access.push_served(&mut q);
+            q.push(" limit ").bind(CAP + 1).push(") as few");
+            let n = snapshot
+                .fetch_one(q)
+                .await?
+                .map_or(Ok(0), |mut row| row.int("n"))?;
+            snapshot.end().await;
+            Ok(Arc::new(Total {
+                rows: Some(capped(n)),
+                counted_at,
+            }))
+        };
+        self.totals.try_get_with(key, count).await
+    }
+}
+
+fn capped(n: i64) -> Capped {
+    let n = u32::try_from(n).unwrap_or(u32::MAX);
+    Capped {
+        n: n.min(CAP),
+        more: n > CAP,
+    }
+}
+
+async fn count_buckets(
+    snapshot: &mut Snapshot,
+    now: DateTime<Utc>,
+) -> Result<BucketCounts, DbError> {
+    let mut q = snapshot.statement();
+    for (bucket, glue) in [
+        ("running", ""),
+        ("completed", " union all "),
+        ("failed", " union all "),
+    ] {
+        q.push(glue)
+            .push("select count(*) as n from (select 1 as one from {workflow_run_summaries} where status_bucket = ")
+            .bind(bucket)
+            .push(" limit ")
+            .bind(CAP + 1)
+            .push(") as few_")
+            .push(bucket);
+    }
+    let counts: Vec<i64> = snapshot
+        .fetch(q)
+        .await?
+        .iter_mut()
+        .map(|row| row.int("n"))
+        .collect::<Result<_, _>>()?;
+    let count = |at: usize| capped(counts.get(at).copied().unwrap_or(0));
+    Ok(BucketCounts {
+        running: count(0),
+        completed: count(1),
+        failed: count(2),
+        needs_repair: count_needs_repair(snapshot, now).await?,
+        counted_at: now,
+    })
+}
+
+/// Asks the repair gate of every open run the window holds.
+async fn count_needs_repair(
+    snapshot: &mut Snapshot,
+    now: DateTime<Utc>,
+) -> Result<Capped, DbError> {
+    let (filter, _) = Filter::parse([("needs_repair", "1")], &[], now, chrono_tz::UTC);
+    let request = PageRequest {
+        filter,
+        direction: Direction::NewestFirst,
+        cursor: None,
+        size: CAP,
+    };
+    let page = page(snapshot, &request).await?;
+    Ok(Capped {
+        n: u32::try_from(page.rows.len()).unwrap_or(CAP),
+        more: page.next.is_some(),
+    })
+}

@@ -1,0 +1,155 @@
+//! What a page of rows needs besides the summary: one statement per question, for all rows.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use crate::{
+    db::{DbError, Json, Snapshot},
+    durable::stored::{FailureCategory, RunSummary},
+};
+
+/// Most failure or activity rows one page reads: a run may have thousands of either.
+const MOST: u32 = 2_000;
+
+/// One stored failure, as far as a list shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailureRow {
+    pub source_kind: String,
+    /// None is "unclassified".
+    pub category: Option<FailureCategory>,
+    pub non_retryable: bool,
+    pub exception_class: String,
+    pub message: String,
+}
+
+/// The unhandled failures of each run, oldest first. Served by `(workflow_run_id)`.
+pub async fn failures(
+    snapshot: &mut Snapshot,
+    rows: &[RunSummary],
+) -> Result<HashMap<String, Vec<FailureRow>>, DbError> {
+    let ids: Vec<&str> = rows
+        .iter()
+        .filter(|row| row.exception_count > 0)
+        .map(|row| row.id.as_str())
+        .collect();
+    let mut found: HashMap<String, Vec<FailureRow>> = HashMap::new();
+    if ids.is_empty() {
+        return Ok(found);
+    }
+    let mut q = snapshot.statement();
+    q.push(
+        "select workflow_run_id, source_kind, failure_category, non_retryable, exception_class, message \
+         from {workflow_failures} where workflow_run_id in ",
+    )
+    .bind_list(ids)
+    .push(" and handled = false limit ")
+    .bind(MOST);
+    for mut row in snapshot.fetch(q).await? {
+        let run = row.text("workflow_run_id")?;
+        found.entry(run).or_default().push(FailureRow {
+            source_kind: row.text("source_kind")?,
+            category: row.opt_text("failure_category")?.map(Into::into),
+            non_retryable: row.opt_bool("non_retryable")?.unwrap_or(false),
+            exception_class: row.opt_text("exception_class")?.unwrap_or_default(),
+            message: row.opt_text("message")?.unwrap_or_default(),
+        });
+    }
+    Ok(found)
+}
+
+/// An activity that is between two attempts or in a later one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RetryingActivity {
+    pub activity_type: String,
+    pub attempt_count: i64,
+    /// None is unlimited, or no policy that can be read.
+    pub max_attempts: Option<i64>,
+}
+
+/// The first retrying activity of each run that waits for one. Served by `(workflow_run_id)`.
+pub async fn retrying(
+    snapshot: &mut Snapshot,
+    rows: &[RunSummary],
+) -> Result<HashMap<String, RetryingActivity>, DbError> {
+    let waits = |row: &&RunSummary| {
+        row.wait_kind
+            .as_ref()
+            .is_some_and(|kind| kind.as_str() == "activity")
+    };
+    let ids: Vec<&str> = rows
+        .iter()
+        .filter(waits)
+        .map(|row| row.id.as_str())
+        .collect();
+    let mut found = HashMap::new();
+    if ids.is_empty() {
+        return Ok(found);
+    }
+    let mut q = snapshot.statement();
+    q.push(
+        "select workflow_run_id, activity_type, attempt_count, retry_policy \
+         from {activity_executions} where workflow_run_id in ",
+    )
+    .bind_list(ids)
+    // Pending after an attempt is a backoff; running in a later attempt is a retry.
+    .push(" and ((status = 'pending' and attempt_count > 0) or (status = 'running' and attempt_count > 1)) limit ")
+    .bind(MOST);
+    for mut row in snapshot.fetch(q).await? {
+        let run = row.text("workflow_run_id")?;
+        let activity = RetryingActivity {
+            activity_type: row.text("activity_type")?,
+            attempt_count: row.int("attempt_count")?,
+            max_attempts: match row.opt_json("retry_policy")? {
+                Some(Json::Value(policy)) => policy.get("max_attempts").and_then(Value::as_i64),
+                _ => None,
+            },
+        };
+        found.entry(run).or_insert(activity);
+    }
+    Ok(found)
+}
+
+/// The typed search attributes of each run, keys sorted. Served by `(workflow_run_id, key)`.
+pub async fn search_attributes(
+    snapshot: &mut Snapshot,
+    rows: &[RunSummary],
+) -> Result<HashMap<String, Map<String, Value>>, DbError> {
+    let mut found: HashMap<String, Map<String, Value>> = HashMap::new();
+    if rows.is_empty() {
+        return Ok(found);
+    }
+    let mut q = snapshot.statement();
+    q.push(
+        "select workflow_run_id, \"key\", type, value_string, value_keyword, value_keyword_list, value_int, \
+         value_float, value_bool, value_datetime from {workflow_search_attributes} where workflow_run_id in ",
+    )
+    .bind_list(rows.iter().map(|row| row.id.as_str()))
+    .push(" order by workflow_run_id, \"key\"");
+    for mut row in snapshot.fetch(q).await? {
+        let run = row.text("workflow_run_id")?;
+        let key = row.text("key")?;
+        let value = match row.text("type")?.as_str() {
+            "string" => row.opt_text("value_string")?.into(),
+            "keyword" => row.opt_text("value_keyword")?.into(),
+            "keyword_list" => match row.opt_json("value_keyword_list")? {
+                Some(Json::Value(list)) => list,
+                Some(Json::Malformed(text)) => text.into(),
+                None => Value::Null,
+            },
+            "int" => row.opt_int("value_int")?.into(),
+            "float" => row.opt_float("value_float")?.into(),
+            "bool" => row.opt_bool("value_bool")?.into(),
+            "datetime" => row
+                .opt_time("value_datetime")?
+                .map(|at| at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true))
+                .into(),
+            _ => row.opt_text("value_string")?.into(),
+        };
+        found.entry(run).or_default().insert(key, value);
+    }
+    for attributes in found.values_mut() {
+        attributes.sort_keys();
+    }
+    Ok(found)
+}

@@ -1,0 +1,459 @@
+//! The list's filters: one table of fields that the URL, the chips, the form and the query all
+//! read. A value that cannot be meant is an error with its name, never silently "all".
+
+use chrono::{DateTime, Duration, NaiveDate, NaiveDateTime, TimeZone as _, Utc};
+
+use crate::durable::{
+    projection::task_problem::TaskProblem,
+    stored::{
+        ClosedReason, FailureCategory, LivenessState, RepairBlockedReason, RunStatus, StatusBucket,
+        WaitKind,
+    },
+};
+
+/// What a field accepts and how it is matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The column equals the text.
+    Exact(&'static str),
+    /// The column equals one of the known words.
+    Choice(&'static str, &'static [&'static str]),
+    /// The column is true or false.
+    Flag(&'static str),
+    /// The column is set or null.
+    Presence(&'static str),
+    /// The column starts with the text.
+    Prefix(&'static str),
+    /// The column contains the text, in the database's own case rules.
+    Contains(&'static str),
+    /// The status is one of the four final ones.
+    IsTerminal,
+    /// Some failure of the run has this category.
+    FailureCategory,
+    /// Some failure of the run is marked non-retryable.
+    NonRetryable,
+    /// The task-problem badge has this code.
+    TaskProblem,
+    /// The repair gate offers Repair.
+    NeedsRepair,
+    /// A visibility label `label[key]`.
+    Label,
+    /// A search attribute `search_attribute[key]`.
+    SearchAttribute,
+    /// Started within this long before now.
+    Within,
+    /// Started at or after.
+    From,
+    /// Started before.
+    To,
+}
+
+#[derive(Debug)]
+pub struct Field {
+    /// The name in the URL: the engine's column name wherever there is one.
+    pub name: &'static str,
+    /// The word on the chip.
+    pub label: &'static str,
+    pub kind: Kind,
+}
+
+const TASK_PROBLEMS: &[&str] = &["replay_blocked", "active", "history", "any", "none"];
+const UNCLASSIFIED: &str = "unclassified";
+/// Stands for "the column is null" in an exact filter on the namespace.
+pub const NONE: &str = "(none)";
+
+macro_rules! fields {
+    ($($name:literal $label:literal $kind:expr;)+) => {
+        /// Every filter there is.
+        pub const FIELDS: &[Field] = &[$(Field { name: $name, label: $label, kind: $kind },)+];
+    };
+}
+
+fields! {
+    "status" "status" Kind::Choice("status", RunStatus::KNOWN);
+    "status_bucket" "bucket" Kind::Choice("status_bucket", StatusBucket::KNOWN);
+    "closed_reason" "closed by" Kind::Choice("closed_reason", ClosedReason::KNOWN);
+    "workflow_type" "type" Kind::Exact("workflow_type");
+    "workflow_type_prefix" "type starts with" Kind::Prefix("workflow_type");
+    "workflow_type_contains" "type contains" Kind::Contains("workflow_type");
+    "instance_id" "instance" Kind::Exact("workflow_instance_id");
+    "instance_id_contains" "instance contains" Kind::Contains("workflow_instance_id");
+    "run_id" "run" Kind::Exact("id");
+    "run_id_contains" "run contains" Kind::Contains("id");
+    "business_key" "business key" Kind::Exact("business_key");
+    "business_key_contains" "business key contains" Kind::Contains("business_key");
+    "namespace" "namespace" Kind::Exact("namespace");
+    "queue" "queue" Kind::Exact("queue");
+    "connection" "connection" Kind::Exact("connection");
+    "compatibility" "compatibility" Kind::Exact("compatibility");
+    "failure_category" "failure" Kind::FailureCategory;
+    "non_retryable" "non-retryable" Kind::NonRetryable;
+    "wait_kind" "waits for" Kind::Choice("wait_kind", WaitKind::KNOWN);
+    "liveness_state" "liveness" Kind::Choice("liveness_state", LivenessState::KNOWN);
+    "task_problem_code" "task problem" Kind::TaskProblem;
+    "task_problem" "task problem flag" Kind::Flag("task_problem");
+    "needs_repair" "needs repair" Kind::NeedsRepair;
+    "repair_blocked_reason" "repair blocked" Kind::Choice("repair_blocked_reason", RepairBlockedReason::KNOWN);
+    "repair_attention" "repair attention" Kind::Flag("repair_attention");
+    "is_current_run" "current run" Kind::Flag("is_current_run");
+    "is_terminal" "ended" Kind::IsTerminal;
+    "archived" "archived" Kind::Presence("archived_at");
+    "continue_as_new_recommended" "history over budget" Kind::Flag("continue_as_new_recommended");
+    "declared_entry_mode" "entry mode" Kind::Choice("declared_entry_mode", &["canonical"]);
+    "declared_contract_source" "contract source"
+        Kind::Choice("declared_contract_source", &["durable_history", "unavailable"]);
+    "label" "label" Kind::Label;
+    "search_attribute" "attribute" Kind::SearchAttribute;
+    "started" "started" Kind::Within;
+    "from" "started from" Kind::From;
+    "to" "started before" Kind::To;
+}
+
+/// Waterline's other spellings of the same filter.
+fn canonical(name: &str) -> &str {
+    match name {
+        "labels" => "label",
+        "search_attributes" => "search_attribute",
+        other => other,
+    }
+}
+
+pub fn field(name: &str) -> Option<&'static Field> {
+    FIELDS.iter().find(|field| field.name == canonical(name))
+}
+
+/// One filter in force.
+#[derive(Clone, Debug)]
+pub struct Term {
+    pub field: &'static Field,
+    /// The map key of a label or search attribute.
+    pub key: Option<String>,
+    /// The value as given, trimmed: what the chip shows and the URL carries.
+    pub value: String,
+    pub test: Test,
+}
+
+impl Term {
+    /// The parameter name this term has in a URL.
+    pub fn param(&self) -> String {
+        match &self.key {
+            Some(key) => format!("{}[{key}]", self.field.name),
+            None => self.field.name.to_owned(),
+        }
+    }
+}
+
+/// The parsed meaning of a value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Test {
+    Text(String),
+    Null,
+    Flag(bool),
+    Category(Option<FailureCategory>),
+    Problem(ProblemTest),
+    At(DateTime<Utc>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProblemTest {
+    Is(TaskProblem),
+    Any,
+    Absent,
+}
+
+/// What was wrong with one parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilterError {
+    pub param: String,
+    pub message: String,
+}
+
+/// All filters in force, at most one per parameter name.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    pub terms: Vec<Term>,
+}
+
+impl Filter {
+    /// Reads filters from query parameters. Parameters listed in `others` are not filters;
+    /// an empty value is a form field left blank.
+    pub fn parse<'a>(
+        params: impl IntoIterator<Item = (&'a str, &'a str)>,
+        others: &[&str],
+        now: DateTime<Utc>,
+        zone: chrono_tz::Tz,
+    ) -> (Self, Vec<FilterError>) {
+        let mut filter = Self::default();
+        let mut errors = Vec::new();
+        for (param, value) in params {
+            let value = value.trim();
+            if others.contains(&param) || value.is_empty() {
+                continue;
+            }
+            match parse_term(param, value, now, zone) {
+                Ok(term) => {
+                    filter.terms.retain(|other| other.param() != term.param());
+                    filter.terms.push(term);
+                }
+                Err(message) => errors.push(FilterError {
+                    param: param.to_owned(),
+                    message,
+                }),
+            }
+        }
+        (filter, errors)
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Term> {
+        self.terms.iter().find(|term| term.field.name == name)
+    }
+
+    /// The value as given, for filling a form again.
+    pub fn value(&self, name: &str) -> Option<&str> {
+        self.get(name).map(|term| term.value.as_str())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.terms.is_empty()
+    }
+}
+
+/// Longest text a filter may carry; the engine's own limit.
+const LONGEST: usize = 191;
+
+fn parse_term(
+    param: &str,
+    value: &str,
+    now: DateTime<Utc>,
+    zone: chrono_tz::Tz,
+) -> Result<Term, String> {
+    let (name, key) = match param.strip_suffix(']').and_then(|p| p.split_once('[')) {
+        Some(("contains", field)) => (format!("{field}_contains"), None),
+        Some((name, key)) => (name.to_owned(), Some(key.to_owned())),
+        None => (param.to_owned(), None),
+    };
+    let Some(field) = field(&name) else {
+        return Err("there is no such filter; see + filter for those there are".into());
+    };
+    let is_map = matches!(field.kind, Kind::Label | Kind::SearchAttribute);
+    match &key {
+        Some(key) if is_map => check_key(key)?,
+        Some(_) => return Err(format!("write it without a key: {name}={value}")),
+        None if is_map => return Err(format!("name the key: {name}[key]=value")),
+        None => {}
+    }
+    if value.len() > LONGEST {
+        return Err(format!("the value is longer than {LONGEST} bytes"));
+    }
+    if value.contains('\0') {
+        return Err("the value contains a NUL character".into());
+    }
+    let test = match field.kind {
+        Kind::Exact("namespace") if value == NONE => Test::Null,
+        Kind::Exact(_)
+        | Kind::Prefix(_)
+        | Kind::Contains(_)
+        | Kind::Label
+        | Kind::SearchAttribute => Test::Text(value.to_owned()),
+        Kind::Choice(_, words) => Test::Text(one_of(value, words)?.to_owned()),
+        Kind::Flag(_) | Kind::Presence(_) | Kind::IsTerminal | Kind::NonRetryable => {
+            Test::Flag(flag(value)?)
+        }
+        Kind::NeedsRepair => match flag(value)? {
+            true => Test::Flag(true),
+            false => {
+                return Err("only needs_repair=1 is offered; leave it out to see all runs".into());
+            }
+        },
+        Kind::FailureCategory => Test::Category(match value {
+            UNCLASSIFIED => None,
+            word => Some(FailureCategory::from(one_of(word, &categories())?)),
+        }),
+        Kind::TaskProblem => Test::Problem(match one_of(value, TASK_PROBLEMS)? {
+            "any" => ProblemTest::Any,
+            "none" => ProblemTest::Absent,
+            code => ProblemTest::Is(
+                TaskProblem::ALL
+                    .into_iter()
+                    .find(|problem| problem.code() == code)
+                    .expect("a listed code"),
+            ),
+        }),
+        Kind::Within => Test::At(now - within(value)?),
+        Kind::From | Kind::To => Test::At(moment(value, zone)?),
+    };
+    Ok(Term {
+        field,
+        key,
+        value: value.to_owned(),
+        test,
+    })
+}
+
+/// Every word the failure filter takes.
+pub fn categories() -> Vec<&'static str> {
+    FailureCategory::KNOWN
+        .iter()
+        .copied()
+        .chain([UNCLASSIFIED])
+        .collect()
+}
+
+pub fn task_problems() -> &'static [&'static str] {
+    TASK_PROBLEMS
+}
+
+fn check_key(key: &str) -> Result<(), String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_.:-".contains(c);
+    if (1..=64).contains(&key.len()) && key.chars().all(plain) {
+        Ok(())
+    } else {
+        Err("a key is 1 to 64 letters, digits or _ . : -".into())
+    }
+}
+
+fn one_of<'w>(value: &str, words: &[&'w str]) -> Result<&'w str, String> {
+    words
+        .iter()
+        .copied()
+        .find(|word| *word == value)
+        .ok_or_else(|| format!("{value:?} is not known; use one of {}", words.join(", ")))
+}
+
+fn flag(value: &str) -> Result<bool, String> {
+    match value.to_ascii_lowercase().as_str() {
+        "1" | "true" | "yes" => Ok(true),
+        "0" | "false" | "no" => Ok(false),
+        _ => Err(format!("{value:?} is neither yes nor no")),
+    }
+}
+
+/// `15m`, `24h`, `7d`.
+fn within(value: &str) -> Result<Duration, String> {
+    let wrong = || format!("{value:?} is not a length of time; write for example 15m, 24h or 7d");
+    let (number, unit) = value.split_at_checked(value.len() - 1).ok_or_else(wrong)?;
+    let number: i64 = number
+        .parse()
+        .ok()
+        .filter(|n| (1..=100_000).contains(n))
+        .ok_or_else(wrong)?;
+    match unit {
+        "m" => Ok(Duration::minutes(number)),
+        "h" => Ok(Duration::hours(number)),
+        "d" => Ok(Duration::days(number)),
+        _ => Err(wrong()),
+    }
+}
+
+/// A moment: with its own zone, or in the page's.
+fn moment(value: &str, zone: chrono_tz::Tz) -> Result<DateTime<Utc>, String> {
+    if let Ok(at) = DateTime::parse_from_rfc3339(value) {
+        return Ok(at.to_utc());
+    }
+    let naive = [
+        "%Y-%m-%dT%H:%M:%S",
+        "%Y-%m-%dT%H:%M",
+        "%Y-%m-%d %H:%M:%S",
+        "%Y-%m-%d %H:%M",
+    ]
+    .iter()
+    .find_map(|form| NaiveDateTime::parse_from_str(value, form).ok())
+    .or_else(|| {
+        NaiveDate::parse_from_str(value, "%Y-%m-%d")
+            .ok()
+            .map(|day| day.and_time(chrono::NaiveTime::MIN))
+    })
+    .ok_or_else(|| {
+        format!("{value:?} is not a time; write 2026-11-15T23:50 ({zone}) or 2026-11-15T23:50:00Z")
+    })?;
+    zone.from_local_datetime(&naive)
+        .earliest()
+        .map(|at| at.to_utc())
+        .ok_or_else(|| format!("{value} does not exist in {zone}: the clock was set forward"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(param: &str, value: &str) -> Result<Term, String> {
+        let now = "2026-11-15T12:00:00Z".parse().unwrap();
+        parse_term(param, value, now, chrono_tz::Europe::Berlin)
+    }
+
+    #[test]
+    fn values_that_cannot_be_meant_are_refused_with_what_can() {
+        for (param, value, says) in [
+            ("status", "bogus", "use one of pending, running"),
+            ("statuss", "failed", "no such filter"),
+            ("archived", "maybe", "neither yes nor no"),
+            ("started", "soon", "15m, 24h or 7d"),
+            ("started", "h", "15m, 24h or 7d"),
+            ("from", "yesterday", "2026-11-15T23:50"),
+            (
+                "from",
+                "2026-03-29T02:30",
+                "does not exist in Europe/Berlin",
+            ),
+            ("label", "x", "name the key"),
+            ("label[a b]", "x", "letters, digits"),
+            ("queue[x]", "y", "without a key"),
+            ("failure_category", "nope", "use one of application"),
+            ("needs_repair", "0", "leave it out"),
+            ("queue", "a\0b", "NUL"),
+        ] {
+            let error = parse(param, value).expect_err(param);
+            assert!(error.contains(says), "{param}={value}: {error}");
+        }
+        assert!(parse("queue", &"x".repeat(192)).is_err());
+    }
+
+    #[test]
+    fn values_are_understood_as_people_write_them() {
+        for (param, value, want) in [
+            ("status", "failed", Test::Text("failed".into())),
+            ("namespace", "(none)", Test::Null),
+            ("archived", "YES", Test::Flag(true)),
+            (
+                "started",
+                "24h",
+                Test::At("2026-11-14T12:00:00Z".parse().unwrap()),
+            ),
+            (
+                "from",
+                "2026-11-15",
+                Test::At("2026-11-14T23:00:00Z".parse().unwrap()),
+            ),
+            (
+                "to",
+                "2026-11-15T10:00:00Z",
+                Test::At("2026-11-15T10:00:00Z".parse().unwrap()),
+            ),
+            ("failure_category", "unclassified", Test::Category(None)),
+            ("task_problem_code", "any", Test::Problem(ProblemTest::Any)),
+            ("contains[workflow_type]", "ord", Test::Text("ord".into())),
+            ("labels[team]", "blue", Test::Text("blue".into())),
+        ] {
+            assert_eq!(parse(param, value).unwrap().test, want, "{param}={value}");
+        }
+    }
+
+    #[test]
+    fn the_last_of_two_values_for_one_filter_wins_and_blanks_are_ignored() {
+        let now = "2026-11-15T12:00:00Z".parse().unwrap();
+        let (filter, errors) = Filter::parse(
+            [
+                ("status", "failed"),
+                ("queue", "  "),
+                ("status", "waiting"),
+                ("page", "2"),
+            ],
+            &["page"],
+            now,
+            chrono_tz::UTC,
+        );
+        assert!(errors.is_empty());
+        assert_eq!(filter.terms.len(), 1);
+        assert_eq!(filter.value("status"), Some("waiting"));
+    }
+}

@@ -1,0 +1,13 @@
+//! The run list: filters, the index that serves them, pages, and what a page's rows need.
+
+mod access;
+mod condition;
+pub mod counts;
+mod cursor;
+pub mod extras;
+mod filter;
+mod page;
+
+pub use cursor::{Cursor, Key, Way};
+pub use filter::{FIELDS, Field, Filter, FilterError, Kind, NONE, Term, categories, task_problems};
+pub use page::{Direction, Looked, PageRequest, RunPage, page, skip_to};

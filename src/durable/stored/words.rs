@@ -1,0 +1,198 @@
+//! The engine's words, each with its stored spelling in one place.
+
+/// Declares an enum of stored words with an arm for what we do not know yet.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $stored:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        pub enum $name {
+            $($(#[$variant_doc])* $variant,)+
+            /// A word this version does not know, as stored.
+            Other(String),
+        }
+
+        impl $name {
+            /// Every known stored spelling, in declaration order.
+            pub const KNOWN: &'static [&'static str] = &[$($stored,)+];
+
+            pub fn as_str(&self) -> &str {
+                match self {
+                    $(Self::$variant => $stored,)+
+                    Self::Other(word) => word,
+                }
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(word: String) -> Self {
+                match word.as_str() {
+                    $($stored => Self::$variant,)+
+                    _ => Self::Other(word),
+                }
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(word: &str) -> Self {
+                Self::from(word.to_owned())
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+    };
+}
+
+words! {
+    /// `workflow_runs.status`. `running` is rarely stored; ask the bucket.
+    RunStatus {
+        Pending = "pending",
+        Running = "running",
+        Waiting = "waiting",
+        Completed = "completed",
+        Failed = "failed",
+        Cancelled = "cancelled",
+        Terminated = "terminated",
+    }
+}
+
+impl RunStatus {
+    pub const TERMINAL: [&'static str; 4] = ["completed", "failed", "cancelled", "terminated"];
+
+    pub fn is_terminal(&self) -> bool {
+        Self::TERMINAL.contains(&self.as_str())
+    }
+
+    /// The bucket the engine files this status under; unknown for a word we do not know.
+    pub fn bucket(&self) -> Option<StatusBucket> {
+        match self {
+            Self::Pending | Self::Running | Self::Waiting => Some(StatusBucket::Running),
+            Self::Completed => Some(StatusBucket::Completed),
+            Self::Failed | Self::Cancelled | Self::Terminated => Some(StatusBucket::Failed),
+            Self::Other(_) => None,
+        }
+    }
+}
+
+words! {
+    /// `workflow_run_summaries.status_bucket`.
+    StatusBucket {
+        Running = "running",
+        Completed = "completed",
+        Failed = "failed",
+    }
+}
+
+words! {
+    /// `closed_reason`: how a run ended. A timeout is a reason, not a status.
+    ClosedReason {
+        Completed = "completed",
+        Failed = "failed",
+        Cancelled = "cancelled",
+        Terminated = "terminated",
+        Continued = "continued",
+        TimedOut = "timed_out",
+    }
+}
+
+words! {
+    /// What an open run waits for. `workflow-task` has a hyphen here, an underscore elsewhere.
+    WaitKind {
+        Activity = "activity",
+        Update = "update",
+        Signal = "signal",
+        Timer = "timer",
+        Condition = "condition",
+        WorkflowTask = "workflow-task",
+        Child = "child",
+    }
+}
+
+words! {
+    /// Whether a run can go on by itself, as of its last projection.
+    LivenessState {
+        Closed = "closed",
+        RepairNeeded = "repair_needed",
+        WorkflowReplayBlocked = "workflow_replay_blocked",
+        ActivityRunningWithoutTask = "activity_running_without_task",
+        WaitingForCondition = "waiting_for_condition",
+        WaitingForSignal = "waiting_for_signal",
+        WaitingForChild = "waiting_for_child",
+        TimerScheduled = "timer_scheduled",
+        WorkflowTaskReady = "workflow_task_ready",
+        WorkflowTaskLeased = "workflow_task_leased",
+        WorkflowTaskClaimFailed = "workflow_task_claim_failed",
+        WorkflowTaskWaitingForCompatibleWorker = "workflow_task_waiting_for_compatible_worker",
+        ActivityTaskReady = "activity_task_ready",
+        ActivityTaskLeased = "activity_task_leased",
+        ActivityTaskClaimFailed = "activity_task_claim_failed",
+        ActivityTaskWaitingForCompatibleWorker = "activity_task_waiting_for_compatible_worker",
+        TimerTaskReady = "timer_task_ready",
+        TimerTaskLeased = "timer_task_leased",
+        TimerTaskClaimFailed = "timer_task_claim_failed",
+        TimerTaskWaitingForCompatibleWorker = "timer_task_waiting_for_compatible_worker",
+    }
+}
+
+words! {
+    /// Why Repair is not offered; absent means it is.
+    RepairBlockedReason {
+        UnsupportedHistory = "unsupported_history",
+        WaitingForCompatibleWorker = "waiting_for_compatible_worker",
+        SelectedRunNotCurrent = "selected_run_not_current",
+        RunClosed = "run_closed",
+        RepairNotNeeded = "repair_not_needed",
+    }
+}
+
+words! {
+    /// `workflow_failures.failure_category`; a null is "unclassified".
+    FailureCategory {
+        Application = "application",
+        Cancelled = "cancelled",
+        Terminated = "terminated",
+        Timeout = "timeout",
+        Activity = "activity",
+        ChildWorkflow = "child_workflow",
+        TaskFailure = "task_failure",
+        Internal = "internal",
+        StructuralLimit = "structural_limit",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_of_a_newer_engine_is_carried_through() {
+        let status = RunStatus::from("hibernating");
+        assert_eq!(status, RunStatus::Other("hibernating".into()));
+        assert_eq!(status.as_str(), "hibernating");
+        assert_eq!(status.bucket(), None);
+        assert!(!status.is_terminal());
+    }
+
+    #[test]
+    fn every_known_word_survives_the_round_trip() {
+        for word in RunStatus::KNOWN {
+            assert_eq!(RunStatus::from(*word).as_str(), *word);
+            assert!(!matches!(RunStatus::from(*word), RunStatus::Other(_)));
+        }
+        for word in LivenessState::KNOWN {
+            assert!(
+                !matches!(LivenessState::from(*word), LivenessState::Other(_)),
+                "{word}"
+            );
+        }
+    }
+}
