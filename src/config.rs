@@ -1,1 +1,280 @@
-//! flags > environment > file > defaults
+//! Settings: flags over environment over file over defaults.
+//!
+//! One struct serves as the command line, the TOML file and the environment, so that a setting
+//! has one name everywhere: `--base-path`, `PLIMSOLL_BASE_PATH`, `base_path = "…"`.
+
+use std::{fmt::Write as _, net::SocketAddr, path::PathBuf, time::Duration};
+
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+
+use crate::{clock::Clock, db};
+
+/// Everything that may be set, none of it required here.
+#[derive(clap::Args, Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Options {
+    /// The engine's database: sqlite:PATH, postgres://… or mysql://…
+    #[arg(
+        long,
+        env = "PLIMSOLL_DATABASE_URL",
+        value_name = "URL",
+        hide_env_values = true
+    )]
+    pub database_url: Option<String>,
+
+    /// Address and port to listen on [default: 127.0.0.1:7420]
+    #[arg(long, env = "PLIMSOLL_LISTEN", value_name = "ADDR:PORT")]
+    pub listen: Option<SocketAddr>,
+
+    /// Allow listening beyond this machine although there is no access control yet
+    #[arg(long, env = "PLIMSOLL_INSECURE_LISTEN", value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub insecure_listen: Option<bool>,
+
+    /// Path everything is served under [default: /waterline]
+    #[arg(long, env = "PLIMSOLL_BASE_PATH", value_name = "PATH")]
+    pub base_path: Option<String>,
+
+    /// Prefix of the engine's table names [default: none]
+    #[arg(long, env = "PLIMSOLL_TABLE_PREFIX", value_name = "PREFIX")]
+    pub table_prefix: Option<String>,
+
+    /// Zone the engine writes its times in, such as Europe/Berlin [default: UTC]
+    #[arg(long, env = "PLIMSOLL_STORED_ZONE", value_name = "ZONE")]
+    pub stored_zone: Option<chrono_tz::Tz>,
+
+    /// Zone times are shown in [default: UTC]
+    #[arg(long, env = "PLIMSOLL_DISPLAY_ZONE", value_name = "ZONE")]
+    pub display_zone: Option<chrono_tz::Tz>,
+
+    /// MySQL session zone, if the engine sets one, such as +00:00 [default: the server's]
+    #[arg(long, env = "PLIMSOLL_MYSQL_SESSION_ZONE", value_name = "ZONE")]
+    pub mysql_session_zone: Option<String>,
+
+    /// The engine's configuration as JSON: the `workflows` object or its `v2` part
+    #[arg(long, env = "PLIMSOLL_ENGINE_CONFIG", value_name = "FILE")]
+    pub engine_config: Option<PathBuf>,
+
+    /// Freeze the clock at this moment, for conformance checks and screenshots
+    #[arg(long, env = "PLIMSOLL_CLOCK", value_name = "RFC3339")]
+    pub clock: Option<DateTime<Utc>>,
+
+    /// Seconds after which a statement is stopped [default: 10]
+    #[arg(long, env = "PLIMSOLL_STATEMENT_TIMEOUT", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub statement_timeout: Option<u64>,
+
+    /// Database connections at most [default: 8]
+    #[arg(long, env = "PLIMSOLL_POOL_SIZE", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=200))]
+    pub pool_size: Option<u32>,
+
+    /// What to log, such as info or plimsoll=debug [default: info]
+    #[arg(long, env = "PLIMSOLL_LOG", value_name = "FILTER")]
+    pub log: Option<String>,
+
+    /// Log lines as text or JSON [default: text]
+    #[arg(long, env = "PLIMSOLL_LOG_FORMAT", value_name = "FORMAT")]
+    pub log_format: Option<LogFormat>,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    #[default]
+    Text,
+    Json,
+}
+
+/// The settings in force.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub database_url: Option<String>,
+    pub listen: SocketAddr,
+    pub insecure_listen: bool,
+    pub base_path: String,
+    pub table_prefix: String,
+    pub stored_zone: chrono_tz::Tz,
+    pub display_zone: chrono_tz::Tz,
+    pub mysql_session_zone: Option<String>,
+    pub engine_config: Option<PathBuf>,
+    pub clock: Clock,
+    pub statement_timeout: Duration,
+    pub pool_size: u32,
+    pub log: String,
+    pub log_format: LogFormat,
+}
+
+impl Options {
+    /// Reads a TOML file; the message names the file and the line.
+    pub fn from_file(path: &std::path::Path) -> Result<Self, String> {
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            format!(
+                "cannot read the configuration file {}: {error}",
+                path.display()
+            )
+        })?;
+        toml::from_str(&text).map_err(|error| {
+            let line = error
+                .span()
+                .map_or(1, |span| text[..span.start].matches('\n').count() + 1);
+            format!("{} line {line}: {}", path.display(), error.message())
+        })
+    }
+
+    /// What is not set here is taken from `below`.
+    #[must_use]
+    pub fn over(self, below: Self) -> Self {
+        Self {
+            database_url: self.database_url.or(below.database_url),
+            listen: self.listen.or(below.listen),
+            insecure_listen: self.insecure_listen.or(below.insecure_listen),
+            base_path: self.base_path.or(below.base_path),
+            table_prefix: self.table_prefix.or(below.table_prefix),
+            stored_zone: self.stored_zone.or(below.stored_zone),
+            display_zone: self.display_zone.or(below.display_zone),
+            mysql_session_zone: self.mysql_session_zone.or(below.mysql_session_zone),
+            engine_config: self.engine_config.or(below.engine_config),
+            clock: self.clock.or(below.clock),
+            statement_timeout: self.statement_timeout.or(below.statement_timeout),
+            pool_size: self.pool_size.or(below.pool_size),
+            log: self.log.or(below.log),
+            log_format: self.log_format.or(below.log_format),
+        }
+    }
+
+    /// Fills in the defaults.
+    pub fn settle(self) -> Config {
+        Config {
+            database_url: self.database_url,
+            listen: self
+                .listen
+                .unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 7420))),
+            insecure_listen: self.insecure_listen.unwrap_or(false),
+            base_path: self.base_path.unwrap_or_else(|| "/waterline".into()),
+            table_prefix: self.table_prefix.unwrap_or_default(),
+            stored_zone: self.stored_zone.unwrap_or(chrono_tz::UTC),
+            display_zone: self.display_zone.unwrap_or(chrono_tz::UTC),
+            mysql_session_zone: self.mysql_session_zone,
+            engine_config: self.engine_config,
+            clock: self.clock.map_or(Clock::System, Clock::Frozen),
+            statement_timeout: Duration::from_secs(self.statement_timeout.unwrap_or(10)),
+            pool_size: self.pool_size.unwrap_or(8),
+            log: self.log.unwrap_or_else(|| "info".into()),
+            log_format: self.log_format.unwrap_or_default(),
+        }
+    }
+}
+
+impl Config {
+    /// How to open the engine's database: never to write, never to create.
+    pub fn database(&self, url: &str) -> db::Settings {
+        db::Settings {
+            prefix: self.table_prefix.clone(),
+            zone: self.stored_zone,
+            mysql_session_zone: self.mysql_session_zone.clone(),
+            statement_timeout: self.statement_timeout,
+            pool_size: self.pool_size,
+            ..db::Settings::new(url)
+        }
+    }
+
+    /// The settings in force as TOML, secrets masked.
+    pub fn print(&self) -> String {
+        let mut out = String::new();
+        let mut line = |name: &str, value: Option<toml::Value>| {
+            let _ = match value {
+                Some(value) => writeln!(out, "{name} = {value}"),
+                None => writeln!(out, "# {name} is not set"),
+            };
+        };
+        let text = |text: &str| Some(toml::Value::String(text.to_owned()));
+        line(
+            "database_url",
+            self.database_url
+                .as_deref()
+                .map(|url| toml::Value::String(db::masked(url))),
+        );
+        line("listen", text(&self.listen.to_string()));
+        line("insecure_listen", Some(self.insecure_listen.into()));
+        line("base_path", text(&self.base_path));
+        line("table_prefix", text(&self.table_prefix));
+        line("stored_zone", text(self.stored_zone.name()));
+        line("display_zone", text(self.display_zone.name()));
+        line(
+            "mysql_session_zone",
+            self.mysql_session_zone.as_deref().and_then(text),
+        );
+        line(
+            "engine_config",
+            self.engine_config
+                .as_ref()
+                .and_then(|path| text(&path.to_string_lossy())),
+        );
+        line(
+            "clock",
+            match self.clock {
+                Clock::System => None,
+                Clock::Frozen(at) => text(&at.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true)),
+            },
+        );
+        line(
+            "statement_timeout",
+            i64::try_from(self.statement_timeout.as_secs())
+                .ok()
+                .map(Into::into),
+        );
+        line("pool_size", Some(i64::from(self.pool_size).into()));
+        line("log", text(&self.log));
+        line(
+            "log_format",
+            text(match self.log_format {
+                LogFormat::Text => "text",
+                LogFormat::Json => "json",
+            }),
+        );
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(toml: &str) -> Options {
+        toml::from_str(toml).unwrap()
+    }
+
+    #[test]
+    fn what_is_set_above_hides_what_is_set_below() {
+        let flags = options("base_path = '/x'");
+        let file = options("base_path = '/y'\nstored_zone = 'Europe/Berlin'");
+        let config = flags.over(file).settle();
+        assert_eq!(config.base_path, "/x");
+        assert_eq!(config.stored_zone, chrono_tz::Europe::Berlin);
+        assert_eq!(config.listen.to_string(), "127.0.0.1:7420");
+    }
+
+    #[test]
+    fn a_mistake_in_the_file_is_told_with_its_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("plimsoll.toml");
+        std::fs::write(&file, "base_path = '/x'\n\nbase_pth = '/y'\n").unwrap();
+        let error = Options::from_file(&file).unwrap_err();
+        assert!(
+            error.contains("plimsoll.toml line 3") && error.contains("base_pth"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn the_printed_configuration_hides_the_password_and_reads_back() {
+        let config = options(
+            "database_url = 'postgres://app:s3cret@db/app'\nclock = '2026-11-15T12:00:00Z'",
+        )
+        .settle();
+        let printed = config.print();
+        assert!(!printed.contains("s3cret"), "{printed}");
+        assert!(printed.contains("postgres://app:***@db/app"), "{printed}");
+        let again: Options = toml::from_str(&printed).unwrap();
+        assert_eq!(again.settle().print(), printed);
+    }
+}

@@ -1,5 +1,6 @@
 //! Durable Workflow v2.
 
+pub mod engine_config;
 pub mod payload;
 pub mod projection;
 pub mod store;

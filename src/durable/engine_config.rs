@@ -1,0 +1,229 @@
+//! The engine's own configuration, as far as its tables must be read in its light.
+//!
+//! It comes from `--engine-config` (the engine's `workflows` object or its `v2` part, as JSON),
+//! else from the environment names the engine itself reads, else from the engine's defaults.
+
+use std::{collections::BTreeMap, path::Path};
+
+use serde_json::Value;
+
+/// Where a value in force came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    File,
+    Environment,
+    Default,
+}
+
+struct Setting {
+    /// Path below `workflows.v2`.
+    path: &'static str,
+    /// The environment name without its `DW_V2_` prefix.
+    env: &'static str,
+    default: Default,
+}
+
+enum Default {
+    Int(i64),
+    Bool(bool),
+    Text(&'static str),
+    Null,
+}
+
+macro_rules! settings {
+    ($($path:literal $env:literal $default:expr;)+) => {
+        const SETTINGS: &[Setting] = &[$(Setting { path: $path, env: $env, default: $default },)+];
+    };
+}
+
+settings! {
+    "structural_limits.pending_activity_count" "LIMIT_PENDING_ACTIVITIES" Default::Int(2000);
+    "structural_limits.pending_child_count" "LIMIT_PENDING_CHILDREN" Default::Int(1000);
+    "structural_limits.pending_timer_count" "LIMIT_PENDING_TIMERS" Default::Int(2000);
+    "structural_limits.pending_signal_count" "LIMIT_PENDING_SIGNALS" Default::Int(5000);
+    "structural_limits.pending_update_count" "LIMIT_PENDING_UPDATES" Default::Int(500);
+    "structural_limits.command_batch_size" "LIMIT_COMMAND_BATCH_SIZE" Default::Int(1000);
+    "structural_limits.payload_size_bytes" "LIMIT_PAYLOAD_SIZE_BYTES" Default::Int(2_097_152);
+    "structural_limits.memo_size_bytes" "LIMIT_MEMO_SIZE_BYTES" Default::Int(262_144);
+    "structural_limits.search_attribute_size_bytes" "LIMIT_SEARCH_ATTRIBUTE_SIZE_BYTES" Default::Int(40_960);
+    "structural_limits.history_transaction_size" "LIMIT_HISTORY_TRANSACTION_SIZE" Default::Int(5000);
+    "structural_limits.warning_threshold_percent" "LIMIT_WARNING_THRESHOLD_PERCENT" Default::Int(80);
+    "task_repair.redispatch_after_seconds" "TASK_REPAIR_REDISPATCH_AFTER_SECONDS" Default::Int(3);
+    "task_repair.loop_throttle_seconds" "TASK_REPAIR_LOOP_THROTTLE_SECONDS" Default::Int(5);
+    "task_repair.scan_limit" "TASK_REPAIR_SCAN_LIMIT" Default::Int(25);
+    "task_repair.failure_backoff_max_seconds" "TASK_REPAIR_FAILURE_BACKOFF_MAX_SECONDS" Default::Int(60);
+    "history_budget.continue_as_new_event_threshold" "CONTINUE_AS_NEW_EVENT_THRESHOLD" Default::Int(10_000);
+    "history_budget.continue_as_new_size_bytes_threshold" "CONTINUE_AS_NEW_SIZE_BYTES_THRESHOLD" Default::Int(5_242_880);
+    "history_budget.continue_as_new_fan_out_threshold" "CONTINUE_AS_NEW_FAN_OUT_THRESHOLD" Default::Int(200);
+    "history_budget.event_warning_threshold" "HISTORY_EVENT_WARNING_THRESHOLD" Default::Int(8000);
+    "history_budget.size_bytes_warning_threshold" "HISTORY_SIZE_BYTES_WARNING_THRESHOLD" Default::Int(4_194_304);
+    "history_budget.fan_out_warning_threshold" "HISTORY_FAN_OUT_WARNING_THRESHOLD" Default::Int(160);
+    "compatibility.current" "CURRENT_COMPATIBILITY" Default::Null;
+    "compatibility.supported" "SUPPORTED_COMPATIBILITIES" Default::Null;
+    "compatibility.namespace" "COMPATIBILITY_NAMESPACE" Default::Null;
+    "compatibility.heartbeat_ttl_seconds" "COMPATIBILITY_HEARTBEAT_TTL" Default::Int(30);
+    "compatibility.disable_heartbeat_table" "COMPATIBILITY_DISABLE_HEARTBEAT_TABLE" Default::Bool(false);
+    "namespace" "NAMESPACE" Default::Null;
+    "task_dispatch_mode" "TASK_DISPATCH_MODE" Default::Text("queue");
+    "workflow_task_lease_seconds" "WORKFLOW_TASK_LEASE_SECONDS" Default::Int(300);
+    "fleet.validation_mode" "FLEET_VALIDATION_MODE" Default::Text("warn");
+}
+
+/// The values in force, each with its source.
+#[derive(Clone, Debug)]
+pub struct EngineConfig {
+    values: BTreeMap<&'static str, (Value, Source)>,
+}
+
+impl EngineConfig {
+    /// Reads the file if one is given; the message names it and what is wrong.
+    pub fn load(file: Option<&Path>) -> Result<Self, String> {
+        let document = match file {
+            None => None,
+            Some(path) => {
+                let text = std::fs::read_to_string(path).map_err(|error| {
+                    format!(
+                        "cannot read the engine configuration {}: {error}",
+                        path.display()
+                    )
+                })?;
+                let value: Value = serde_json::from_str(&text).map_err(|error| {
+                    format!(
+                        "the engine configuration {} is not JSON: {error}",
+                        path.display()
+                    )
+                })?;
+                if !value.is_object() {
+                    return Err(format!(
+                        "the engine configuration {} must be a JSON object",
+                        path.display()
+                    ));
+                }
+                Some(value)
+            }
+        };
+        Ok(Self::from(document.as_ref(), |name| {
+            std::env::var(name).ok()
+        }))
+    }
+
+    fn from(document: Option<&Value>, env: impl Fn(&str) -> Option<String>) -> Self {
+        let v2 = document.map(|document| {
+            document
+                .get("v2")
+                .filter(|v2| v2.is_object())
+                .unwrap_or(document)
+        });
+        let in_force = |setting: &Setting| {
+            if let Some(value) = v2.and_then(|v2| lookup(v2, setting.path)) {
+                return (value.clone(), Source::File);
+            }
+            let name = |prefix| format!("{prefix}{}", setting.env);
+            if let Some(text) = env(&name("DW_V2_")).or_else(|| env(&name("WORKFLOW_V2_"))) {
+                return (parse(&text, &setting.default), Source::Environment);
+            }
+            (setting.default.value(), Source::Default)
+        };
+        Self {
+            values: SETTINGS
+                .iter()
+                .map(|setting| (setting.path, in_force(setting)))
+                .collect(),
+        }
+    }
+
+    /// Every value in force, by its path below `workflows.v2`.
+    pub fn all(&self) -> impl Iterator<Item = (&'static str, &Value, Source)> {
+        self.values
+            .iter()
+            .map(|(path, (value, source))| (*path, value, *source))
+    }
+
+    /// A whole number; a value that is none counts as the engine's default.
+    pub fn int(&self, path: &'static str) -> i64 {
+        let default = || match SETTINGS
+            .iter()
+            .find(|setting| setting.path == path)
+            .map(|s| &s.default)
+        {
+            Some(Default::Int(n)) => *n,
+            _ => unreachable!("{path} is not a numeric engine setting"),
+        };
+        match &self.values[path].0 {
+            Value::Number(n) => n.as_i64().unwrap_or_else(default),
+            Value::String(text) => text.trim().parse().unwrap_or_else(|_| default()),
+            _ => default(),
+        }
+    }
+
+    pub fn text(&self, path: &'static str) -> Option<&str> {
+        self.values[path].0.as_str().filter(|text| !text.is_empty())
+    }
+}
+
+impl Default {
+    fn value(&self) -> Value {
+        match self {
+            Self::Int(n) => (*n).into(),
+            Self::Bool(b) => (*b).into(),
+            Self::Text(text) => (*text).into(),
+            Self::Null => Value::Null,
+        }
+    }
+}
+
+fn lookup<'v>(v2: &'v Value, path: &str) -> Option<&'v Value> {
+    path.split('.').try_fold(v2, |value, key| value.get(key))
+}
+
+fn parse(text: &str, like: &Default) -> Value {
+    match like {
+        Default::Int(_) => text
+            .trim()
+            .parse::<i64>()
+            .map_or_else(|_| text.into(), Into::into),
+        Default::Bool(_) => matches!(
+            text.to_ascii_lowercase().as_str(),
+            "1" | "true" | "yes" | "on"
+        )
+        .into(),
+        Default::Text(_) | Default::Null => text.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const REDISPATCH: &str = "task_repair.redispatch_after_seconds";
+
+    #[test]
+    fn the_whole_object_and_its_v2_part_mean_the_same() {
+        let v2 = json!({"task_repair": {"redispatch_after_seconds": 9}});
+        for document in [json!({"v2": v2, "serializer": "avro"}), v2.clone()] {
+            let config = EngineConfig::from(Some(&document), |_| None);
+            assert_eq!(config.int(REDISPATCH), 9);
+            assert_eq!(config.values[REDISPATCH].1, Source::File);
+        }
+    }
+
+    #[test]
+    fn the_engines_environment_names_are_read_old_ones_last() {
+        let env = |name: &str| match name {
+            "DW_V2_TASK_REPAIR_REDISPATCH_AFTER_SECONDS" => Some("7".to_owned()),
+            "WORKFLOW_V2_TASK_REPAIR_REDISPATCH_AFTER_SECONDS" => Some("8".to_owned()),
+            "WORKFLOW_V2_TASK_REPAIR_SCAN_LIMIT" => Some("many".to_owned()),
+            _ => None,
+        };
+        let config = EngineConfig::from(None, env);
+        assert_eq!(config.int(REDISPATCH), 7);
+        assert_eq!(
+            config.int("task_repair.scan_limit"),
+            25,
+            "a value that is no number counts as the default"
+        );
+        assert_eq!(config.int("history_budget.event_warning_threshold"), 8000);
+    }
+}
