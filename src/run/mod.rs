@@ -1,1 +1,3 @@
 //! Engine-neutral values a page shows; each engine maps into these.
+
+pub mod tag;

@@ -1,4 +1,16 @@
-//! HTTP: routes, pages, JSON.
+//! HTTP: routes, pages, JSON. The frame (headers, errors, layout) is the same for all of them;
+//! a page brings its view and its handler and nothing else.
 
 pub mod api;
+pub mod assets;
+#[cfg(test)]
+mod contrast;
+pub mod error;
+pub mod filters;
+pub mod format;
+pub mod frame;
+pub mod layout;
+pub mod marks;
 pub mod pages;
+pub mod routes;
+pub mod state;

@@ -1,1 +1,4 @@
+//! One file per page: its view, its handler, its tests.
 
+pub mod styleguide;
+pub mod theme;

@@ -1,0 +1,217 @@
+//! How numbers, times and ids are written on a page. Pure: the clock and the zone are
+//! arguments, and the examples are the specification.
+
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use chrono_tz::Tz;
+
+/// Totals are counted up to here and no further.
+pub const COUNT_CAP: u64 = 10_000;
+
+/// A length of time in its two largest units.
+///
+/// ```
+/// use chrono::TimeDelta;
+/// use plimsoll::web::format::duration;
+///
+/// assert_eq!(duration(TimeDelta::zero()), "0 ms");
+/// assert_eq!(duration(TimeDelta::milliseconds(120)), "120 ms");
+/// assert_eq!(duration(TimeDelta::milliseconds(18_432)), "18.4 s");
+/// assert_eq!(duration(TimeDelta::milliseconds(41_000)), "41 s");
+/// assert_eq!(duration(TimeDelta::milliseconds(59_980)), "59.9 s");
+/// assert_eq!(duration(TimeDelta::seconds(252)), "4 m 12 s");
+/// assert_eq!(duration(TimeDelta::seconds(600)), "10 m");
+/// assert_eq!(duration(TimeDelta::minutes(125)), "2 h 5 m");
+/// assert_eq!(duration(TimeDelta::hours(76)), "3 d 4 h");
+/// // A clock that went backwards is shown, not hidden.
+/// assert_eq!(duration(TimeDelta::seconds(-41)), "−41 s");
+/// ```
+pub fn duration(length: TimeDelta) -> String {
+    if length < TimeDelta::zero() {
+        return format!("−{}", duration(-length));
+    }
+    let milliseconds = length.num_milliseconds();
+    match length.num_seconds() {
+        0 => format!("{milliseconds} ms"),
+        1..60 => {
+            let tenths = milliseconds / 100;
+            match tenths % 10 {
+                0 => format!("{} s", tenths / 10),
+                rest => format!("{}.{rest} s", tenths / 10),
+            }
+        }
+        seconds => two_units(seconds),
+    }
+}
+
+/// The largest unit of a number of seconds, its size, its name, and that of the next one.
+fn units(seconds: i64) -> (i64, &'static str, i64, &'static str) {
+    match seconds {
+        86_400.. => (86_400, "d", 3_600, "h"),
+        3_600.. => (3_600, "h", 60, "m"),
+        60.. => (60, "m", 1, "s"),
+        _ => (1, "s", 1, "s"),
+    }
+}
+
+fn two_units(seconds: i64) -> String {
+    let (large, large_name, small, small_name) = units(seconds);
+    match seconds % large / small {
+        0 => format!("{} {large_name}", seconds / large),
+        rest => format!("{} {large_name} {rest} {small_name}", seconds / large),
+    }
+}
+
+/// How far a moment is from now. The second unit is dropped once the first says enough.
+///
+/// ```
+/// use chrono::{TimeDelta, TimeZone, Utc};
+/// use plimsoll::web::format::relative;
+///
+/// let now = Utc.with_ymd_and_hms(2026, 11, 15, 23, 50, 0).unwrap();
+/// let at = |seconds| relative(now + TimeDelta::seconds(seconds), now);
+/// assert_eq!(at(0), "now");
+/// assert_eq!(at(-18), "18 s ago");
+/// assert_eq!(at(-252), "4 m 12 s ago");
+/// assert_eq!(at(-371), "6 m ago");
+/// assert_eq!(at(-7_500), "2 h 5 m ago");
+/// assert_eq!(at(-86_400 * 40), "40 d ago");
+/// assert_eq!(at(48), "in 48 s");
+/// assert_eq!(at(90), "in 1 m 30 s");
+/// ```
+pub fn relative(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
+    let seconds = (at - now).num_seconds();
+    let (large, name, ..) = units(seconds.abs());
+    let length = match seconds.abs() {
+        0 => return "now".to_owned(),
+        s if s / large >= 5 => format!("{} {name}", s / large),
+        s => two_units(s),
+    };
+    if seconds < 0 {
+        format!("{length} ago")
+    } else {
+        format!("in {length}")
+    }
+}
+
+/// A moment in a zone, to the second, with the zone named.
+///
+/// ```
+/// use chrono::{TimeZone, Utc};
+/// use plimsoll::web::format::absolute;
+///
+/// let at = Utc.with_ymd_and_hms(2026, 11, 15, 23, 50, 0).unwrap();
+/// assert_eq!(absolute(at, chrono_tz::UTC), "2026-11-15 23:50:00 UTC");
+/// assert_eq!(absolute(at, chrono_tz::Europe::Berlin), "2026-11-16 00:50:00 CET");
+/// // A zone without letters is named by its offset.
+/// assert_eq!(absolute(at, chrono_tz::America::Sao_Paulo), "2026-11-15 20:50:00 -03");
+/// ```
+pub fn absolute(at: DateTime<Utc>, zone: Tz) -> String {
+    at.with_timezone(&zone)
+        .format("%Y-%m-%d %H:%M:%S %Z")
+        .to_string()
+}
+
+/// A whole number with thousands separated.
+///
+/// ```
+/// use plimsoll::web::format::number;
+///
+/// assert_eq!(number(0), "0");
+/// assert_eq!(number(999), "999");
+/// assert_eq!(number(1_204), "1,204");
+/// assert_eq!(number(-1_234_567), "-1,234,567");
+/// assert_eq!(number(i64::MIN), "-9,223,372,036,854,775,808");
+/// ```
+pub fn number(n: i64) -> String {
+    let digits = n.unsigned_abs().to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3 + 1);
+    if n < 0 {
+        text.push('-');
+    }
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A total that was counted no further than [`COUNT_CAP`].
+///
+/// ```
+/// use plimsoll::web::format::capped;
+///
+/// assert_eq!(capped(311), "311");
+/// assert_eq!(capped(10_000), "10,000");
+/// assert_eq!(capped(10_001), "10,000+");
+/// ```
+pub fn capped(n: u64) -> String {
+    let shown = number(i64::try_from(n.min(COUNT_CAP)).unwrap_or(i64::MAX));
+    if n > COUNT_CAP { shown + "+" } else { shown }
+}
+
+/// An id shortened in the middle: ULIDs made together differ at their end.
+///
+/// ```
+/// use plimsoll::web::format::short_id;
+///
+/// assert_eq!(short_id("01m7gs4khysxa25xp00b9ev2hv"), "01m7gs…2hv");
+/// assert_eq!(short_id("ord-48213"), "ord-48213");
+/// assert_eq!(short_id("bestellung-größe-ß"), "bestel…e-ß");
+/// ```
+pub fn short_id(id: &str) -> String {
+    let length = id.chars().count();
+    if length <= 14 {
+        return id.to_owned();
+    }
+    let head = id.chars().take(6);
+    let tail = id.chars().skip(length - 3);
+    head.chain(['…']).chain(tail).collect()
+}
+
+/// A size in bytes, by 1,024.
+///
+/// ```
+/// use plimsoll::web::format::bytes;
+///
+/// assert_eq!(bytes(0), "0 B");
+/// assert_eq!(bytes(1_023), "1,023 B");
+/// assert_eq!(bytes(18_432), "18 KiB");
+/// assert_eq!(bytes(1_572_864), "1.5 MiB");
+/// assert_eq!(bytes(u64::MAX), "16,383 PiB");
+/// ```
+pub fn bytes(n: u64) -> String {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut unit = 0;
+    let mut scale = 1_u64;
+    while unit + 1 < UNITS.len() && n / scale >= 1_024 {
+        scale *= 1_024;
+        unit += 1;
+    }
+    let whole = number(i64::try_from(n / scale).unwrap_or(i64::MAX));
+    // The remainder is below 2^50, so the product cannot overflow.
+    match n % scale * 10 / scale {
+        tenths if n / scale < 10 && tenths > 0 => format!("{whole}.{tenths} {}", UNITS[unit]),
+        _ => format!("{whole} {}", UNITS[unit]),
+    }
+}
+
+/// One moment, in every form a page needs: made once, drawn by the `time` macros.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// RFC 3339 in UTC, for `<time datetime>`.
+    pub machine: String,
+    pub absolute: String,
+    pub relative: String,
+}
+
+impl Moment {
+    pub fn new(at: DateTime<Utc>, now: DateTime<Utc>, zone: Tz) -> Self {
+        Self {
+            machine: at.to_rfc3339_opts(SecondsFormat::AutoSi, true),
+            absolute: absolute(at, zone),
+            relative: relative(at, now),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! What every page's template needs besides its own view: the frame around it, and the few
+//! values (zone, now, base path) that decide how things inside are written.
+//!
+//! A page takes a [`Layout`] as an argument of its handler, names itself with
+//! [`Layout::title`] and [`Layout::at`], and puts it into its view as the field `layout`.
+
+use std::convert::Infallible;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, Uri, header};
+use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
+
+use crate::web::assets::Assets;
+use crate::web::format::Moment;
+use crate::web::state::{App, BasePath, VERSION};
+
+/// The entries of the main menu, in its order. An entry is added with its page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nav {
+    Runs,
+}
+
+impl Nav {
+    pub const ALL: [Self; 1] = [Self::Runs];
+
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Runs => "Runs",
+        }
+    }
+
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::Runs => "/runs",
+        }
+    }
+}
+
+/// Light or dark, as the operator chose or as their system says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Theme {
+    #[default]
+    System,
+    Light,
+    Dark,
+}
+
+impl Theme {
+    pub const ALL: [Self; 3] = [Self::System, Self::Light, Self::Dark];
+    pub const COOKIE: &str = "plimsoll_theme";
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Light => "light",
+            Self::Dark => "dark",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|theme| theme.name() == name)
+    }
+
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        headers
+            .get_all(header::COOKIE)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(';'))
+            .filter_map(|pair| pair.trim().split_once('='))
+            .filter(|(name, _)| *name == Self::COOKIE)
+            .find_map(|(_, value)| Self::parse(value))
+            .unwrap_or_default()
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Layout {
+    pub title: String,
+    pub nav: Option<Nav>,
+    pub base: BasePath,
+    pub theme: Theme,
+    pub zone: Tz,
+    /// One "now" for the whole page.
+    pub now: DateTime<Utc>,
+    pub read_only: bool,
+    pub demo: bool,
+    /// Where the theme switch returns to.
+    pub back: String,
+    /// htmx asked for the part it swaps, not for the whole page.
+    pub partial: bool,
+}
+
+impl Layout {
+    pub(super) fn new(app: &App, theme: Theme, back: String) -> Self {
+        Self {
+            title: String::new(),
+            nav: None,
+            base: app.base.clone(),
+            theme,
+            zone: app.zone,
+            now: app.clock.now(),
+            read_only: app.read_only,
+            demo: app.demo,
+            back,
+            partial: false,
+        }
+    }
+
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = title.into();
+        self
+    }
+
+    /// Which entry of the menu the page belongs to.
+    #[must_use]
+    pub fn at(mut self, nav: Nav) -> Self {
+        self.nav = Some(nav);
+        self
+    }
+
+    /// The address of a page of ours: `layout.href("/runs")`.
+    pub fn href(&self, below: &str) -> String {
+        self.base.path(below)
+    }
+
+    pub fn asset(&self, name: &str) -> String {
+        Assets::url(&self.base, name)
+    }
+
+    pub fn moment(&self, at: DateTime<Utc>) -> Moment {
+        Moment::new(at, self.now, self.zone)
+    }
+
+    pub fn is_at(&self, nav: &Nav) -> bool {
+        self.nav.as_ref() == Some(nav)
+    }
+
+    /// The theme to write into the page; none leaves it to the system.
+    pub fn chosen_theme(&self) -> Option<&'static str> {
+        (self.theme != Theme::System).then(|| self.theme.name())
+    }
+
+    pub fn zone_name(&self) -> &'static str {
+        self.zone.name()
+    }
+
+    pub fn version(&self) -> &'static str {
+        VERSION
+    }
+
+    pub fn nav_entries(&self) -> [Nav; Nav::ALL.len()] {
+        Nav::ALL
+    }
+
+    pub fn themes(&self) -> [Theme; Theme::ALL.len()] {
+        Theme::ALL
+    }
+}
+
+/// The address to come back to: this one if it can be opened again, the start otherwise.
+pub(super) fn back(app: &App, method: &Method, uri: &Uri) -> String {
+    match uri.path_and_query() {
+        Some(here) if method == Method::GET => here.to_string(),
+        _ => app.base.path("/runs"),
+    }
+}
+
+impl FromRequestParts<App> for Layout {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
+        let headers = &parts.headers;
+        let back = back(app, &parts.method, &parts.uri);
+        let mut layout = Self::new(app, Theme::of(headers), back);
+        // A boosted link or a restored page wants the whole document.
+        layout.partial = headers.contains_key("hx-request")
+            && !headers.contains_key("hx-boosted")
+            && !headers.contains_key("hx-history-restore-request");
+        Ok(layout)
+    }
+}

@@ -1,0 +1,131 @@
+//! The theme switch: a plain form, so that it works without scripts. The choice is a cookie,
+//! because the server must know it to draw the first frame in the right colours.
+
+use axum::extract::{Form, State};
+use axum::http::header::SET_COOKIE;
+use axum::response::{AppendHeaders, IntoResponse, Redirect};
+use serde::Deserialize;
+
+use crate::web::error::AppError;
+use crate::web::layout::Theme;
+use crate::web::state::{App, BasePath};
+
+#[derive(Debug, Deserialize)]
+pub struct Choice {
+    theme: String,
+    back: Option<String>,
+}
+
+pub async fn choose(
+    State(app): State<App>,
+    Form(choice): Form<Choice>,
+) -> Result<impl IntoResponse, AppError> {
+    let theme = Theme::parse(&choice.theme)
+        .ok_or_else(|| AppError::invalid("theme", "The theme is system, light or dark."))?;
+    let back = choice
+        .back
+        .filter(|back| is_ours(&app.base, back))
+        .unwrap_or_else(|| app.base.path("/runs"));
+    let cookie = cookie(&app.base, theme);
+    Ok((AppendHeaders([(SET_COOKIE, cookie)]), Redirect::to(&back)))
+}
+
+fn cookie(base: &BasePath, theme: Theme) -> String {
+    let path = if base.as_str().is_empty() {
+        "/"
+    } else {
+        base.as_str()
+    };
+    let age = if theme == Theme::System {
+        0
+    } else {
+        31_536_000
+    };
+    format!(
+        "{}={}; Path={path}; Max-Age={age}; SameSite=Lax; HttpOnly",
+        Theme::COOKIE,
+        theme.name()
+    )
+}
+
+/// Whether an address leads back to a page of ours and nowhere else. Browsers read `//host` and
+/// `/\host` as another site, and drop tabs and newlines before they look.
+fn is_ours(base: &BasePath, back: &str) -> bool {
+    let path = back.split(['?', '#']).next().unwrap_or_default();
+    back.bytes().all(|b| b.is_ascii_graphic())
+        && path.starts_with('/')
+        && !path.starts_with("//")
+        && !back.contains('\\')
+        && base.strip(path).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum_test::TestServer;
+    use serde_json::json;
+
+    use crate::web::routes;
+    use crate::web::state::Settings;
+
+    #[test]
+    fn only_a_path_of_ours_is_returned_to() {
+        let base: BasePath = "/x".parse().unwrap();
+        let root: BasePath = "/".parse().unwrap();
+        let table = [
+            (&base, "/x/runs?status=failed", true),
+            (&base, "/x", true),
+            (&base, "/elsewhere", false),
+            (&base, "/xy", false),
+            (&base, "https://evil.example/x/", false),
+            (&root, "/runs", true),
+            (&root, "//evil.example", false),
+            (&root, "/\\evil.example", false),
+            (&root, "/\t/evil.example", false),
+            (&root, "", false),
+        ];
+        for (base, back, ours) in table {
+            assert_eq!(is_ours(base, back), ours, "{back:?} below {base}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_choice_is_kept_and_the_page_comes_back() {
+        let server = TestServer::new(routes::router(App::new(Settings::default())));
+        let response = server
+            .post("/waterline/theme")
+            .form(&json!({ "theme": "dark", "back": "/waterline/styleguide" }))
+            .await;
+        response.assert_status(axum::http::StatusCode::SEE_OTHER);
+        assert_eq!(response.header("location"), "/waterline/styleguide");
+        let cookie = response.header("set-cookie");
+        assert_eq!(
+            cookie,
+            "plimsoll_theme=dark; Path=/waterline; Max-Age=31536000; SameSite=Lax; HttpOnly"
+        );
+
+        let page = server
+            .get("/waterline/styleguide")
+            .add_header("cookie", "a=b; plimsoll_theme=dark")
+            .await;
+        assert!(
+            page.text()
+                .contains(r#"<html lang="en" data-theme="dark">"#)
+        );
+    }
+
+    #[tokio::test]
+    async fn an_unknown_theme_is_refused_by_name() {
+        let server = TestServer::new(routes::router(App::new(Settings::default())));
+        let response = server
+            .post("/waterline/theme")
+            .add_header("accept", "application/json")
+            .form(&json!({ "theme": "sepia" }))
+            .await;
+        response.assert_status_unprocessable_entity();
+        response.assert_json(&json!({
+            "message": "The theme is system, light or dark.",
+            "errors": { "theme": ["The theme is system, light or dark."] },
+        }));
+    }
+}

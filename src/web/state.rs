@@ -1,0 +1,178 @@
+//! What every handler may ask for: settings decided at start, shared by all requests. Nothing
+//! here changes while the server runs.
+
+use std::fmt;
+use std::ops::Deref;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono_tz::Tz;
+
+use crate::clock::Clock;
+
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Cheap to clone; the fields are read through it: `app.base`, `app.clock`.
+#[derive(Clone, Debug)]
+pub struct App(Arc<Settings>);
+
+#[derive(Debug)]
+pub struct Settings {
+    pub base: BasePath,
+    pub clock: Clock,
+    /// The one zone times are shown in.
+    pub zone: Tz,
+    pub read_only: bool,
+    pub demo: bool,
+    /// How long a handler may take before the caller gets an answer anyway.
+    pub request_timeout: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            base: BasePath::default(),
+            clock: Clock::System,
+            zone: Tz::UTC,
+            read_only: true,
+            demo: false,
+            request_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+impl App {
+    pub fn new(settings: Settings) -> Self {
+        Self(Arc::new(settings))
+    }
+}
+
+impl Deref for App {
+    type Target = Settings;
+
+    fn deref(&self) -> &Settings {
+        &self.0
+    }
+}
+
+/// Where Plimsoll's pages live: `""` at the root, otherwise `/x` or `/x/y`, never with a slash
+/// at its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BasePath(Arc<str>);
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BasePathError {
+    #[error("the base path {0:?} must start with a slash, such as \"/waterline\"")]
+    NoLeadingSlash(String),
+    #[error("the base path {0:?} has an empty segment; write \"/x/y\", not \"/x//y\"")]
+    EmptySegment(String),
+    #[error(
+        "the base path segment {0:?} may hold only letters, digits, \"-\", \"_\", \".\" and \"~\", and not be \".\" or \"..\""
+    )]
+    Segment(String),
+    #[error("the base path {0:?} is the address of a probe, which stays at the root")]
+    Reserved(String),
+}
+
+impl BasePath {
+    /// Paths at the root whatever the base is.
+    const RESERVED: [&str; 5] = ["/favicon.ico", "/livez", "/metrics", "/readyz", "/up"];
+
+    /// The address of a page: `base.path("/runs")`.
+    pub fn path(&self, below: &str) -> String {
+        format!("{}{below}", self.0)
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The rest of a path below the base, or nothing when it lies elsewhere.
+    pub fn strip<'p>(&self, path: &'p str) -> Option<&'p str> {
+        path.strip_prefix(&*self.0)
+            .filter(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+}
+
+impl Default for BasePath {
+    fn default() -> Self {
+        Self(Arc::from("/waterline"))
+    }
+}
+
+impl fmt::Display for BasePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for BasePath {
+    type Err = BasePathError;
+
+    fn from_str(text: &str) -> Result<Self, BasePathError> {
+        let path = text.strip_suffix('/').unwrap_or(text);
+        if path.is_empty() {
+            return Ok(Self(Arc::from("")));
+        }
+        let Some(segments) = path.strip_prefix('/') else {
+            return Err(BasePathError::NoLeadingSlash(text.to_owned()));
+        };
+        for segment in segments.split('/') {
+            if segment.is_empty() {
+                return Err(BasePathError::EmptySegment(text.to_owned()));
+            }
+            // Braces would be captures to the router; anything encoded would match nothing.
+            let plain = |c: char| c.is_ascii_alphanumeric() || "-_.~".contains(c);
+            if !segment.chars().all(plain) || segment == "." || segment == ".." {
+                return Err(BasePathError::Segment(segment.to_owned()));
+            }
+        }
+        if Self::RESERVED.contains(&path) {
+            return Err(BasePathError::Reserved(path.to_owned()));
+        }
+        Ok(Self(Arc::from(path)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_base_path_is_root_or_plain_segments() {
+        let table = [
+            ("", Ok("")),
+            ("/", Ok("")),
+            ("/x", Ok("/x")),
+            ("/x/", Ok("/x")),
+            ("/x/y", Ok("/x/y")),
+            ("/up/x", Ok("/up/x")),
+            ("x", Err("must start with a slash")),
+            ("//x", Err("empty segment")),
+            ("/x//y", Err("empty segment")),
+            ("/x/../y", Err("\"..\"")),
+            ("/{id}", Err("\"{id}\"")),
+            ("/a b", Err("\"a b\"")),
+            ("/livez", Err("address of a probe")),
+        ];
+        for (text, expected) in table {
+            match (text.parse::<BasePath>(), expected) {
+                (Ok(base), Ok(expected)) => assert_eq!(base.as_str(), expected, "{text:?}"),
+                (Err(error), Err(part)) => {
+                    assert!(error.to_string().contains(part), "{text:?}: {error}");
+                }
+                (got, _) => panic!("{text:?} gave {got:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_path_below_the_base_is_told_from_a_neighbour() {
+        let base: BasePath = "/x".parse().unwrap();
+        assert_eq!(base.path("/runs"), "/x/runs");
+        assert_eq!(base.strip("/x/api/stats"), Some("/api/stats"));
+        assert_eq!(base.strip("/x"), Some(""));
+        assert_eq!(base.strip("/xy"), None);
+    }
+}

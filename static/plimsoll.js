@@ -1,0 +1,92 @@
+// What needs a script: copying, keys, and errors of partial updates. Every page works without.
+"use strict";
+
+document.documentElement.classList.add("js");
+
+const keys = document.getElementById("keys");
+const find = document.getElementById("find");
+const toasts = document.getElementById("toasts");
+
+// Plain http has no clipboard API, and inner networks often have only that.
+async function copy(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const area = document.createElement("textarea");
+  area.value = text;
+  area.className = "sr";
+  document.body.append(area);
+  area.select();
+  document.execCommand("copy");
+  area.remove();
+}
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("button");
+  if (!button) return;
+  if (button.dataset.copy !== undefined) {
+    await copy(button.dataset.copy);
+    button.classList.add("done");
+    button.title = "Copied";
+    setTimeout(() => {
+      button.classList.remove("done");
+      button.title = "Copy";
+    }, 1500);
+  } else if (button.dataset.keys !== undefined) {
+    keys.showModal();
+  } else if (button.dataset.close !== undefined) {
+    button.closest(".toast").remove();
+  }
+});
+
+// The address may have changed since the page was served.
+document.querySelector("form.theme").addEventListener("submit", (event) => {
+  event.target.elements.back.value = location.pathname + location.search;
+});
+
+// j and k move the focus between the rows' own links, so that Enter opens as it always does.
+function move(step) {
+  const rows = [...document.querySelectorAll("table.rows a.go")];
+  if (rows.length === 0) return;
+  const here = document.activeElement.closest("tr");
+  const at = rows.findIndex((link) => link.closest("tr") === here);
+  const to = at < 0 ? (step > 0 ? 0 : rows.length - 1) : at + step;
+  rows[Math.min(Math.max(to, 0), rows.length - 1)].focus();
+}
+
+document.addEventListener("keydown", (event) => {
+  const typing = event.target.closest("input, textarea, select, [contenteditable]");
+  if (event.key === "Escape" && event.target === find) return find.blur();
+  if (typing || keys.open || event.ctrlKey || event.metaKey || event.altKey) return;
+  const act = {
+    "/": () => find.focus(),
+    "?": () => keys.showModal(),
+    j: () => move(1),
+    k: () => move(-1),
+  }[event.key];
+  if (!act) return;
+  event.preventDefault();
+  act();
+});
+
+// An error of ours says where it wants to be shown; anything else (a proxy's page, no answer at
+// all) must not replace what is on the screen.
+function lost() {
+  const toast = document.createElement("div");
+  toast.className = "toast notice is-fail";
+  toast.setAttribute("role", "alert");
+  toast.innerHTML = "<div><b>No answer</b><p>This page may be out of date.</p></div>";
+  const close = document.createElement("button");
+  close.type = "button";
+  close.className = "quiet";
+  close.dataset.close = "";
+  close.textContent = "Close";
+  toast.append(close);
+  toasts.replaceChildren(toast);
+}
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const { xhr } = event.detail;
+  if (xhr.status < 400) return;
+  if (xhr.getResponseHeader("HX-Retarget") || xhr.status === 422) event.detail.shouldSwap = true;
+  else lost();
+});
+document.addEventListener("htmx:sendError", lost);
+document.addEventListener("htmx:timeout", lost);
