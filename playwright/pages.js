@@ -1,0 +1,128 @@
+// How the tests find things on Plimsoll's pages: by role, label and text, as a person or a
+// screen reader does. A change of wording is followed here, once.
+
+import assert from 'node:assert/strict';
+
+/** The instance and run that the address of a run page names. */
+export function idsOf(href) {
+  const found = new URL(href, 'http://127.0.0.1').pathname.match(/\/instances\/([^/]+)\/runs\/([^/]+)$/);
+  assert.ok(found, `${href} is not the address of a run page`);
+  return { instance: decodeURIComponent(found[1]), run: decodeURIComponent(found[2]) };
+}
+
+/** Filters as the address spells them. */
+export const query = {
+  status: (value) => `?status=${encodeURIComponent(value)}`,
+  instance: (value) => `?instance=${encodeURIComponent(value)}`,
+  /** Well-formed, and true of no run. */
+  empty: '?instance=no-such-instance',
+  malformed: '?status=bogus',
+};
+
+export const runs = {
+  /** Opens the list; `search` as in the address, `?status=failed`. */
+  async open(page, base, search = '') {
+    const response = await page.goto(`${base}/runs${search}`);
+    await page.getByRole('heading', { level: 1, name: 'Runs', exact: true }).waitFor();
+    return response;
+  },
+
+  rows: (page) => page.getByRole('main').getByRole('table').locator('tbody').getByRole('row'),
+
+  /** Addresses of the runs on this page, in order. */
+  async hrefs(page) {
+    return runs.rows(page).evaluateAll((rows) =>
+      rows.map(
+        (row) =>
+          [...row.querySelectorAll('a[href]')]
+            .map((link) => new URL(link.href).pathname)
+            .find((path) => /\/instances\/[^/]+\/runs\/[^/]+$/.test(path)) ?? null,
+      ),
+    );
+  },
+
+  /** Text of the cells of each row: one list per row. */
+  async cells(page) {
+    return runs.rows(page).evaluateAll((rows) =>
+      rows.map((row) => [...row.cells].map((cell) => cell.innerText.replace(/\s+/g, ' ').trim())),
+    );
+  },
+
+  bucket: (page, name) =>
+    page.getByRole('main').getByRole('link', { name: new RegExp(`^${name}\\b`) }).first(),
+
+  /** The crosses on the active filters. */
+  removers: (page) => page.getByRole('link', { name: /^Remove filter/ }),
+
+  /** Fills the form "Add filter" and applies it. */
+  async filter(page, fields) {
+    const form = page.locator('form').filter({ has: page.getByRole('button', { name: 'Apply' }) });
+    const apply = form.getByRole('button', { name: 'Apply' });
+    if (!(await apply.isVisible())) await page.getByText('Add filter').first().click();
+    for (const [label, value] of Object.entries(fields)) {
+      const field = form.getByLabel(new RegExp(`^${label}\\b`, 'i')).first();
+      const tag = await field.evaluate((element) => element.tagName);
+      await (tag === 'SELECT' ? field.selectOption(value) : field.fill(value));
+    }
+    await apply.click();
+  },
+
+  newer: (page) => page.getByRole('link', { name: /Newer/ }),
+  older: (page) => page.getByRole('link', { name: /Older/ }),
+  pageSize: (page, size) =>
+    page.getByRole('main').getByRole('link', { name: new RegExp(`^${size}( rows| per page)?$`) }),
+};
+
+/** The box in the header that leads to anything with an id. */
+export const find = {
+  box: (page) => page.getByLabel('Find any id or key'),
+  async go(page, text) {
+    await find.box(page).fill(text);
+    await find.box(page).press('Enter');
+  },
+};
+
+export const theme = {
+  /** Chooses 'light' or 'dark' with the switch on the page. */
+  async choose(page, name) {
+    const named = { name: new RegExp(`\\b${name}\\b`, 'i') };
+    const control = page
+      .getByRole('button', named)
+      .or(page.getByRole('radio', named))
+      .or(page.getByRole('link', named))
+      .or(page.getByRole('menuitem', named));
+    if (!(await control.first().isVisible())) await page.getByText(/theme/i).first().click();
+    await control.first().click();
+  },
+
+  /** 'light' or 'dark', by what the eye sees: how bright the page's background is. */
+  shown: (page) =>
+    page.evaluate(() => {
+      const pixel = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+      const brightness = (element) => {
+        pixel.clearRect(0, 0, 1, 1);
+        pixel.fillStyle = getComputedStyle(element).backgroundColor;
+        pixel.fillRect(0, 0, 1, 1);
+        const [red, green, blue, alpha] = pixel.getImageData(0, 0, 1, 1).data;
+        return alpha === 0 ? null : (red + green + blue) / 3;
+      };
+      const shown = brightness(document.body) ?? brightness(document.documentElement) ?? 255;
+      return shown > 127 ? 'light' : 'dark';
+    }),
+};
+
+/** Asserts that the page does not scroll sideways. */
+export async function assertFits(page) {
+  const { scroll, inner, widest } = await page.evaluate(() => ({
+    scroll: document.scrollingElement.scrollWidth,
+    inner: innerWidth,
+    widest: [...document.querySelectorAll('body *')]
+      .filter((element) => element.getBoundingClientRect().right > innerWidth + 1)
+      .slice(0, 5)
+      .map((element) => element.outerHTML.slice(0, 120)),
+  }));
+  assert.ok(
+    scroll <= inner,
+    `${page.url()} is ${scroll} px wide in a window of ${inner} px; over the edge:\n${widest.join('\n')}`,
+  );
+}

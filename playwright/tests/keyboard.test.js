@@ -1,0 +1,112 @@
+// The list without a mouse.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { eventually, startDemo } from '../harness.js';
+import { find, runs } from '../pages.js';
+
+const demo = await startDemo();
+
+const focused = (page) =>
+  page.evaluate(() => ({
+    text: document.activeElement.innerText?.trim() ?? '',
+    tag: document.activeElement.tagName,
+    row: document.activeElement.closest('tbody tr')?.sectionRowIndex ?? null,
+    ring: getComputedStyle(document.activeElement).outlineStyle,
+  }));
+
+const rowIs = (page, row) =>
+  eventually(async () => assert.equal((await focused(page)).row, row, 'the row in focus'));
+
+test('the first Tab offers to skip to the content, and does', () =>
+  demo.withPage({}, async (page, base) => {
+    await runs.open(page, base);
+    await page.keyboard.press('Tab');
+    const first = await focused(page);
+    assert.equal(first.tag, 'A');
+    assert.match(first.text, /skip/i);
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('Tab');
+    const inside = await page.evaluate(() => !!document.activeElement.closest('main'));
+    assert.ok(inside, 'the next stop is inside the content');
+  }));
+
+test('every stop of the Tab key can be seen and they come in reading order', () =>
+  demo.withPage({}, async (page, base) => {
+    await runs.open(page, base);
+    let previous = null;
+    for (let stop = 0; stop < 25; stop += 1) {
+      await page.keyboard.press('Tab');
+      const { ring, ordered, visible, what } = await page.evaluate((before) => {
+        const now = document.activeElement;
+        const earlier = before === null ? null : document.querySelector('[data-tested-stop]');
+        const box = now.getBoundingClientRect();
+        const found = {
+          ring: getComputedStyle(now).outlineStyle !== 'none' || getComputedStyle(now).boxShadow !== 'none',
+          ordered: !earlier || !!(earlier.compareDocumentPosition(now) & Node.DOCUMENT_POSITION_FOLLOWING),
+          visible: box.width > 0 && box.height > 0,
+          what: now.outerHTML.slice(0, 120),
+        };
+        earlier?.removeAttribute('data-tested-stop');
+        now.setAttribute('data-tested-stop', '');
+        return found;
+      }, previous);
+      previous = stop;
+      assert.ok(visible, `focus is on something invisible: ${what}`);
+      assert.ok(ring, `focus cannot be seen on: ${what}`);
+      assert.ok(ordered, `focus jumped back to: ${what}`);
+    }
+  }));
+
+test('/ goes to the find box, and letters typed there stay letters', () =>
+  demo.withPage({}, async (page, base) => {
+    await runs.open(page, base);
+    await page.keyboard.press('/');
+    await eventually(async () =>
+      assert.ok(await find.box(page).evaluate((box) => box === document.activeElement)));
+    await page.keyboard.type('jk/');
+    assert.equal(await find.box(page).inputValue(), 'jk/');
+  }));
+
+test('j and k walk the rows, and Enter opens the one in focus', () =>
+  demo.withPage({}, async (page, base) => {
+    await runs.open(page, base);
+    const hrefs = await runs.hrefs(page);
+    await page.keyboard.press('j');
+    await rowIs(page, 0);
+    await page.keyboard.press('j');
+    await rowIs(page, 1);
+    await page.keyboard.press('j');
+    await rowIs(page, 2);
+    await page.keyboard.press('k');
+    await rowIs(page, 1);
+    await page.keyboard.press('k');
+    await page.keyboard.press('k');
+    await rowIs(page, 0);
+    await page.keyboard.press('j');
+    await rowIs(page, 1);
+    await page.keyboard.press('Enter');
+    await page.waitForURL((url) => url.pathname === hrefs[1]);
+  }));
+
+test('a shortcut with Ctrl or Alt is left to the browser', () =>
+  demo.withPage({}, async (page, base) => {
+    await runs.open(page, base);
+    await page.keyboard.press('Control+j');
+    await page.keyboard.press('Alt+j');
+    assert.equal((await focused(page)).row, null);
+  }));
+
+test('the filter form is filled and sent with keys alone', () =>
+  demo.withPage({}, async (page, base) => {
+    await runs.open(page, base);
+    await page.locator('summary').filter({ hasText: 'Add filter' }).focus();
+    await page.keyboard.press('Enter');
+    const field = page.getByLabel(/^instance\b/i).first();
+    await field.focus();
+    await page.keyboard.type('no-such-instance');
+    await page.keyboard.press('Enter');
+    await page.waitForURL((url) => [...url.searchParams.values()].includes('no-such-instance'));
+    assert.ok((await runs.removers(page).count()) > 0);
+  }));

@@ -1,0 +1,58 @@
+// On a phone: nothing scrolls sideways, nothing is lost.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { screenshot, startDemo } from '../harness.js';
+import { assertFits, query, runs } from '../pages.js';
+
+const demo = await startDemo();
+const phone = { width: 360, height: 740 };
+
+test('the list fits 360 px and still shows every run', () =>
+  demo.withPage(phone, async (page, base) => {
+    await runs.open(page, base);
+    await assertFits(page);
+    await screenshot(page, 'runs-narrow');
+    const narrow = await page.getByRole('main').locator('tbody tr').count();
+    await page.setViewportSize({ width: 1280, height: 800 });
+    assert.equal(await runs.rows(page).count(), narrow);
+  }));
+
+test('the open filter form fits 360 px', () =>
+  demo.withPage(phone, async (page, base) => {
+    await runs.open(page, base);
+    await page.getByText('Add filter').first().click();
+    await page.getByRole('button', { name: 'Apply' }).waitFor();
+    await assertFits(page);
+  }));
+
+for (const [what, below] of [
+  ['the start page', '/'],
+  ['a filtered list', '/runs?status=completed&queue=a-rather-long-queue-name-that-nobody-uses-anywhere'],
+  ['an empty list', `/runs${query.empty}`],
+  ['a malformed filter', `/runs${query.malformed}`],
+  ['the styleguide', '/styleguide'],
+  ['an error', '/no-such-page'],
+]) {
+  test(`${what} fits 360 px`, () =>
+    demo.withPage({ ...phone, expectStatus: [404, 422] }, async (page, base) => {
+      await page.goto(`${base}${below}`);
+      await page.getByRole('heading', { level: 1 }).waitFor();
+      await assertFits(page);
+    }));
+}
+
+test('every run page in the list fits 360 px', () =>
+  demo.withPage(phone, async (page, base) => {
+    await runs.open(page, base);
+    const hrefs = await page
+      .getByRole('main')
+      .locator('tbody a[href*="/runs/"]')
+      .evaluateAll((links) => [...new Set(links.map((link) => link.href))]);
+    assert.ok(hrefs.length > 0);
+    for (const href of hrefs) {
+      await page.goto(href);
+      await assertFits(page);
+    }
+  }));
