@@ -14,6 +14,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use serde_json::json;
 
+use crate::db::DbError;
 use crate::web::filters;
 use crate::web::layout::Layout;
 
@@ -66,6 +67,29 @@ struct Words {
     title: &'static str,
     message: String,
     how: String,
+}
+
+/// A database that is busy or gone may answer later; anything else is a fault to look into.
+impl From<DbError> for AppError {
+    fn from(error: DbError) -> Self {
+        Self::from(&Arc::new(error))
+    }
+}
+
+/// The same, from a result several requests share.
+impl From<&Arc<DbError>> for AppError {
+    fn from(error: &Arc<DbError>) -> Self {
+        match &**error {
+            DbError::Timeout { .. } => Self::Timeout,
+            unavailable if unavailable.is_unavailable() => Self::Unavailable {
+                what: "The database".to_owned(),
+                how: "Try again shortly; if it stays, check that the database is running."
+                    .to_owned(),
+                source: Some(Box::new(Arc::clone(error))),
+            },
+            _ => Self::internal("reading the database", Arc::clone(error)),
+        }
+    }
 }
 
 impl AppError {

@@ -10,6 +10,9 @@ use std::time::Duration;
 use chrono_tz::Tz;
 
 use crate::clock::Clock;
+use crate::db::Db;
+use crate::durable::store::runs::counts::CountCache;
+use crate::web::error::AppError;
 
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -25,6 +28,10 @@ pub struct Settings {
     pub zone: Tz,
     pub read_only: bool,
     pub demo: bool,
+    /// The engine's database; without one only exported bundles can be opened.
+    pub db: Option<Db>,
+    /// Counts of the run list, computed once for all viewers.
+    pub counts: CountCache,
     /// How long a handler may take before the caller gets an answer anyway.
     pub request_timeout: Duration,
 }
@@ -37,6 +44,8 @@ impl Default for Settings {
             zone: Tz::UTC,
             read_only: true,
             demo: false,
+            db: None,
+            counts: CountCache::default(),
             request_timeout: Duration::from_secs(30),
         }
     }
@@ -45,6 +54,15 @@ impl Default for Settings {
 impl App {
     pub fn new(settings: Settings) -> Self {
         Self(Arc::new(settings))
+    }
+
+    /// The database, for a page that cannot be without one.
+    pub fn db(&self) -> Result<&Db, AppError> {
+        self.db.as_ref().ok_or_else(|| AppError::Unavailable {
+            what: "A database".to_owned(),
+            how: "Start Plimsoll with --database-url to see runs.".to_owned(),
+            source: None,
+        })
     }
 }
 

@@ -112,3 +112,53 @@ impl RunSummary {
         })
     }
 }
+
+#[cfg(test)]
+impl RunSummary {
+    /// An open, current, healthy run, for tests to vary.
+    pub fn example() -> Self {
+        let started: DateTime<Utc> = "2026-11-15T11:50:00Z".parse().expect("a valid time");
+        Self {
+            id: "01m7gs4khysxa25xp00b9ev2hv".into(),
+            workflow_instance_id: "ord-48213".into(),
+            run_number: 1,
+            is_current_run: true,
+            engine_source: Some("v2".into()),
+            class: "App\\OrderFulfil".into(),
+            workflow_type: "order.fulfil".into(),
+            namespace: Some("production".into()),
+            compatibility: None,
+            declared_entry_mode: Some("canonical".into()),
+            declared_contract_source: Some("durable_history".into()),
+            business_key: None,
+            visibility_labels: Value::Array(Vec::new()),
+            status: RunStatus::Waiting,
+            status_bucket: StatusBucket::Running,
+            closed_reason: None,
+            connection: None,
+            queue: Some("orders".into()),
+            started_at: Some(started),
+            sort_timestamp: Some(started),
+            sort_key: None,
+            closed_at: None,
+            archived_at: None,
+            archive_reason: None,
+            duration_ms: None,
+            wait_kind: None,
+            wait_reason: None,
+            wait_deadline_at: None,
+            liveness_state: Some(LivenessState::WorkflowTaskReady),
+            repair_blocked_reason: Some(RepairBlockedReason::RepairNotNeeded),
+            repair_attention: false,
+            task_problem: false,
+            exception_count: 0,
+            history_event_count: 2,
+            history_size_bytes: 512,
+            history_fan_out: 0,
+            continue_as_new_recommended: false,
+            history_budget_pressure: Some("ok".into()),
+            created_at: Some(started),
+            updated_at: Some(started),
+        }
+    }
+}

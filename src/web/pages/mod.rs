@@ -1,4 +1,5 @@
 //! One file per page: its view, its handler, its tests.
 
+pub mod runs;
 pub mod styleguide;
 pub mod theme;

@@ -8,10 +8,12 @@ use super::{
     access::Access,
     filter::Filter,
     page::{Direction, PageRequest, page},
+    unprojected::unprojected,
 };
 use crate::{
     clock::Clock,
     db::{Db, DbError, Snapshot},
+    durable::stored::RunRow,
 };
 
 /// Counting stops here; a page says "10,000+".
@@ -33,6 +35,8 @@ pub struct BucketCounts {
     pub completed: Capped,
     pub failed: Capped,
     pub needs_repair: Capped,
+    /// Runs among the newest that no summary shows.
+    pub unprojected: Vec<RunRow>,
     pub counted_at: DateTime<Utc>,
 }
 
@@ -149,6 +153,7 @@ async fn count_buckets(
         completed: count(1),
         failed: count(2),
         needs_repair: count_needs_repair(snapshot, now).await?,
+        unprojected: unprojected(snapshot).await?,
         counted_at: now,
     })
 }

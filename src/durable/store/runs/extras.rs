@@ -6,22 +6,11 @@ use serde_json::{Map, Value};
 
 use crate::{
     db::{DbError, Json, Snapshot},
-    durable::stored::{FailureCategory, RunSummary},
+    durable::stored::{FailureRow, RetryingActivity, RunSummary},
 };
 
 /// Most failure or activity rows one page reads: a run may have thousands of either.
 const MOST: u32 = 2_000;
-
-/// One stored failure, as far as a list shows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FailureRow {
-    pub source_kind: String,
-    /// None is "unclassified".
-    pub category: Option<FailureCategory>,
-    pub non_retryable: bool,
-    pub exception_class: String,
-    pub message: String,
-}
 
 /// The unhandled failures of each run, oldest first. Served by `(workflow_run_id)`.
 pub async fn failures(
@@ -56,15 +45,6 @@ pub async fn failures(
         });
     }
     Ok(found)
-}
-
-/// An activity that is between two attempts or in a later one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RetryingActivity {
-    pub activity_type: String,
-    pub attempt_count: i64,
-    /// None is unlimited, or no policy that can be read.
-    pub max_attempts: Option<i64>,
 }
 
 /// The first retrying activity of each run that waits for one. Served by `(workflow_run_id)`.

@@ -7,7 +7,9 @@ mod cursor;
 pub mod extras;
 mod filter;
 mod page;
+mod unprojected;
 
 pub use cursor::{Cursor, Key, Way};
-pub use filter::{FIELDS, Field, Filter, FilterError, Kind, NONE, Term, categories, task_problems};
+pub use filter::{Field, Filter, FilterError, Kind, Term, categories, field, task_problems};
 pub use page::{Direction, Looked, PageRequest, RunPage, page, skip_to};
+pub use unprojected::{CHECKED, unprojected};

@@ -1,0 +1,120 @@
+//! The filter form: the fields of the filter table, grouped as people look for them.
+
+use crate::durable::store::runs::{Field, Filter, Kind, categories, field, task_problems};
+
+pub struct Group {
+    pub title: &'static str,
+    pub inputs: Vec<Input>,
+}
+
+pub struct Input {
+    pub name: &'static str,
+    pub label: &'static str,
+    pub value: String,
+    pub hint: String,
+    /// Choices, each with whether it is the one in force; empty for free text.
+    pub choices: Vec<(&'static str, &'static str, bool)>,
+}
+
+const GROUPS: &[(&str, &[&str])] = &[
+    (
+        "State",
+        &[
+            "status",
+            "closed_reason",
+            "wait_kind",
+            "liveness_state",
+            "archived",
+        ],
+    ),
+    (
+        "Trouble",
+        &[
+            "failure_category",
+            "non_retryable",
+            "task_problem_code",
+            "repair_blocked_reason",
+            "continue_as_new_recommended",
+        ],
+    ),
+    (
+        "Type",
+        &[
+            "workflow_type",
+            "workflow_type_prefix",
+            "workflow_type_contains",
+        ],
+    ),
+    (
+        "Identity",
+        &[
+            "instance_id",
+            "business_key",
+            "instance_id_contains",
+            "business_key_contains",
+        ],
+    ),
+    (
+        "Where",
+        &["namespace", "queue", "connection", "compatibility"],
+    ),
+    ("When", &["started", "from", "to"]),
+];
+
+pub fn groups(filter: &Filter, zone: &str) -> Vec<Group> {
+    GROUPS
+        .iter()
+        .map(|(title, names)| Group {
+            title,
+            inputs: names
+                .iter()
+                .filter_map(|name| field(name))
+                .map(|field| input(field, filter, zone))
+                .collect(),
+        })
+        .collect()
+}
+
+fn input(field: &'static Field, filter: &Filter, zone: &str) -> Input {
+    let value = filter.value(field.name).unwrap_or_default().to_owned();
+    let chosen = |words: &[&'static str]| {
+        words
+            .iter()
+            .map(|word| (*word, *word, *word == value))
+            .collect()
+    };
+    let choices = match field.kind {
+        Kind::Choice(_, words) => chosen(words),
+        Kind::FailureCategory => chosen(&categories()),
+        Kind::TaskProblem => chosen(task_problems()),
+        Kind::Within => [
+            ("15m", "last 15 minutes"),
+            ("1h", "last hour"),
+            ("24h", "last 24 hours"),
+            ("7d", "last 7 days"),
+            ("30d", "last 30 days"),
+        ]
+        .map(|(word, label)| (word, label, word == value))
+        .into(),
+        Kind::Flag(_)
+        | Kind::Presence(_)
+        | Kind::IsTerminal
+        | Kind::NonRetryable
+        | Kind::NeedsRepair => [("1", "yes"), ("0", "no")]
+            .map(|(word, label)| (word, label, word == value))
+            .into(),
+        _ => Vec::new(),
+    };
+    let hint = match field.kind {
+        Kind::From | Kind::To => format!("2026-11-15T23:50 ({zone})"),
+        Kind::Exact("namespace") => "a name, or (none)".to_owned(),
+        _ => String::new(),
+    };
+    Input {
+        name: field.name,
+        label: field.label,
+        value,
+        hint,
+        choices,
+    }
+}

@@ -1,0 +1,238 @@
+//! What a URL of the list asks for, and the URLs that ask for something a little different.
+
+use axum::{extract::FromRequestParts, http::request::Parts};
+
+use crate::{
+    durable::store::runs::{Cursor, Direction, Filter, FilterError, PageRequest},
+    web::state::App,
+};
+
+pub const SIZES: [u32; 3] = [25, 50, 100];
+pub const DEFAULT_SIZE: u32 = 50;
+
+/// Parameters of the list that are not filters.
+pub const OTHERS: &[&str] = &["cursor", "sort", "sort_direction", "per_page", "page"];
+
+/// A list as asked for, with whatever could not be understood.
+#[derive(Clone, Debug)]
+pub struct ListRequest {
+    pub page: PageRequest,
+    /// `page=`, for callers that count pages.
+    pub number: Option<u32>,
+    pub errors: Vec<FilterError>,
+    /// The URL carries blank fields of a form; the tidy one says the same.
+    pub untidy: bool,
+}
+
+impl FromRequestParts<App> for ListRequest {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Self::Rejection> {
+        Ok(Self::parse(parts.uri.query().unwrap_or_default(), app))
+    }
+}
+
+impl ListRequest {
+    fn parse(query: &str, app: &App) -> Self {
+        let mut params: Vec<(String, String)> = url::form_urlencoded::parse(query.as_bytes())
+            .into_owned()
+            .collect();
+        let given = params.len();
+        params.retain(|(_, value)| !value.trim().is_empty());
+        let untidy = params.len() < given || fold_attribute(&mut params);
+        let (filter, mut errors) = Filter::parse(
+            params
+                .iter()
+                .map(|(name, value)| (name.as_str(), value.as_str())),
+            OTHERS,
+            app.clock.now(),
+            app.zone,
+        );
+        let get = |name: &str| {
+            params
+                .iter()
+                .rfind(|(param, _)| param == name)
+                .map(|(_, value)| value.as_str())
+        };
+        let mut wrong = |param: &str, message: String| {
+            errors.push(FilterError {
+                param: param.to_owned(),
+                message,
+            });
+        };
+        let cursor = match get("cursor").map(str::parse::<Cursor>) {
+            None => None,
+            Some(Ok(cursor)) => Some(cursor),
+            Some(Err(message)) => {
+                wrong("cursor", message);
+                None
+            }
+        };
+        if let Some(sort) = get("sort")
+            .filter(|sort| !matches!(*sort, "started_at" | "sort_timestamp" | "asc" | "desc"))
+        {
+            wrong(
+                "sort",
+                format!("{sort:?} is not served by an index; runs are sorted by started_at only"),
+            );
+        }
+        let direction = match get("sort_direction")
+            .or(get("sort").filter(|sort| matches!(*sort, "asc" | "desc")))
+        {
+            None | Some("desc") => Direction::NewestFirst,
+            Some("asc") => Direction::OldestFirst,
+            Some(other) => {
+                wrong(
+                    "sort_direction",
+                    format!("{other:?} is neither desc (newest first) nor asc"),
+                );
+                Direction::NewestFirst
+            }
+        };
+        let size = match get("per_page").map(str::parse::<u32>) {
+            None => DEFAULT_SIZE,
+            Some(Ok(size)) if (1..=200).contains(&size) => size,
+            Some(_) => {
+                wrong("per_page", "choose between 1 and 200 rows".into());
+                DEFAULT_SIZE
+            }
+        };
+        let number = match get("page").map(str::parse::<u32>) {
+            None => None,
+            Some(Ok(number)) if number >= 1 => Some(number),
+            Some(_) => {
+                wrong("page", "pages are counted from 1".into());
+                None
+            }
+        };
+        Self {
+            page: PageRequest {
+                filter,
+                direction,
+                cursor,
+                size,
+            },
+            number,
+            errors,
+            untidy,
+        }
+    }
+
+    /// The query string of this list without its place, which also names it in caches.
+    pub fn query(&self) -> String {
+        self.with(&[], None)
+    }
+
+    /// The query string of this list at another place.
+    pub fn at(&self, cursor: &Cursor) -> String {
+        self.with(&[], Some(cursor))
+    }
+
+    /// The query string with filters replaced (`Some`) or taken away (`None`), from the start.
+    pub fn changed(&self, changes: &[(&str, Option<&str>)]) -> String {
+        self.with(changes, None)
+    }
+
+    fn with(&self, changes: &[(&str, Option<&str>)], cursor: Option<&Cursor>) -> String {
+        let mut out = url::form_urlencoded::Serializer::new(String::new());
+        let changed = |param: &str| changes.iter().any(|(name, _)| *name == param);
+        for term in &self.page.filter.terms {
+            let param = term.param();
+            if !changed(&param) {
+                out.append_pair(&param, &term.value);
+            }
+        }
+        for (name, value) in changes {
+            if let Some(value) = value {
+                out.append_pair(name, value);
+            }
+        }
+        if self.page.direction == Direction::OldestFirst && !changed("sort_direction") {
+            out.append_pair("sort_direction", "asc");
+        }
+        if self.page.size != DEFAULT_SIZE && !changed("per_page") {
+            out.append_pair("per_page", &self.page.size.to_string());
+        }
+        if let Some(cursor) = cursor {
+            out.append_pair("cursor", &cursor.to_string());
+        }
+        let query = out.finish();
+        if query.is_empty() {
+            query
+        } else {
+            format!("?{query}")
+        }
+    }
+}
+
+/// A form cannot name a parameter after one of its own fields: it sends the key and the value
+/// of a search attribute apart.
+fn fold_attribute(params: &mut Vec<(String, String)>) -> bool {
+    let mut take = |name: &str| {
+        let at = params.iter().position(|(param, _)| param == name)?;
+        Some(params.remove(at).1)
+    };
+    let (key, value) = (take("attribute_key"), take("attribute_value"));
+    let folded = key.is_some() || value.is_some();
+    if let (Some(key), Some(value)) = (key, value) {
+        params.push((format!("search_attribute[{}]", key.trim()), value));
+    }
+    folded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::web::state::Settings;
+
+    fn list(query: &str) -> ListRequest {
+        ListRequest::parse(query, &App::new(Settings::default()))
+    }
+
+    #[test]
+    fn changing_a_filter_keeps_the_others_and_leaves_the_page() {
+        let list = list(
+            "status=failed&queue=a+b&cursor=next~2026-11-15T10:00:00.000000Z~01x&per_page=25&sort_direction=asc",
+        );
+        assert_eq!(
+            list.changed(&[("status", Some("waiting"))]),
+            "?queue=a+b&status=waiting&sort_direction=asc&per_page=25"
+        );
+        assert_eq!(
+            list.changed(&[("queue", None), ("sort_direction", None)]),
+            "?status=failed&per_page=25"
+        );
+    }
+
+    #[test]
+    fn a_form_with_blank_fields_has_a_tidy_address() {
+        let list = list("status=failed&queue=&attribute_key=team&attribute_value=blue");
+        assert!(list.untidy && list.errors.is_empty(), "{:?}", list.errors);
+        assert_eq!(
+            list.query(),
+            "?status=failed&search_attribute%5Bteam%5D=blue"
+        );
+    }
+
+    #[test]
+    fn what_is_not_understood_is_named() {
+        let list =
+            list("sort=duration&per_page=0&page=0&cursor=x&sort_direction=up&statuss=failed");
+        let params: Vec<_> = list
+            .errors
+            .iter()
+            .map(|error| error.param.as_str())
+            .collect();
+        assert_eq!(
+            params,
+            [
+                "statuss",
+                "cursor",
+                "sort",
+                "sort_direction",
+                "per_page",
+                "page"
+            ]
+        );
+    }
+}
