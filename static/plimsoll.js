@@ -5,6 +5,7 @@ document.documentElement.classList.add("js");
 
 const keys = document.getElementById("keys");
 const find = document.getElementById("find");
+const keysOn = document.getElementById("keys-on");
 const toasts = document.getElementById("toasts");
 
 // Plain http has no clipboard API, and inner networks often have only that.
@@ -52,10 +53,16 @@ function move(step) {
   rows[Math.min(Math.max(to, 0), rows.length - 1)].focus();
 }
 
+// Single keys get in the way of speech input, so they can be turned off.
+keysOn.checked = localStorage.getItem("plimsoll-keys") !== "off";
+keysOn.addEventListener("change", () => {
+  localStorage.setItem("plimsoll-keys", keysOn.checked ? "on" : "off");
+});
+
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest("input, textarea, select, [contenteditable]");
   if (event.key === "Escape" && event.target === find) return find.blur();
-  if (typing || keys.open || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (typing || keys.open || !keysOn.checked || event.ctrlKey || event.metaKey || event.altKey) return;
   const act = {
     "/": () => find.focus(),
     "?": () => keys.showModal(),

@@ -240,7 +240,7 @@ impl AppError {
                 });
                 let headers = response.headers_mut();
                 headers.insert(RETARGET, HeaderValue::from_static("#toasts"));
-                headers.insert(RESWAP, HeaderValue::from_static("beforeend"));
+                headers.insert(RESWAP, HeaderValue::from_static("innerHTML"));
                 response
             }
             Face::Page => html(&Page {
