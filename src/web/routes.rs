@@ -5,8 +5,9 @@ use axum::extract::State;
 use axum::response::Redirect;
 use axum::routing::{get, post};
 
+use crate::web::api::flows;
 use crate::web::error::AppError;
-use crate::web::pages::{styleguide, theme};
+use crate::web::pages::{find, run, runs, styleguide, theme};
 use crate::web::state::App;
 use crate::web::{assets, frame};
 
@@ -21,9 +22,16 @@ pub(super) fn table(app: &App) -> Router<App> {
         .route("/favicon.ico", get(assets::favicon))
         .route("/livez", get(alive))
         .route("/up", get(alive))
+        .route("/readyz", get(ready))
         // Pages.
+        .route(&at("/runs"), get(runs::show))
+        .route(&at("/find"), get(find::show))
+        .route(&at("/instances/{instance}"), get(run::current))
+        .route(&at("/instances/{instance}/runs/{run}"), get(run::selected))
         .route(&at("/styleguide"), get(styleguide::show))
         .route(&at("/theme"), post(theme::choose))
+        // JSON, at the paths Waterline's scripts already use.
+        .route(&at("/api/flows/{bucket}"), get(flows::list))
         // What pages are made of.
         .route(&at("/assets/{*path}"), get(assets::show))
         // The way in.
@@ -42,4 +50,14 @@ async fn start(State(app): State<App>) -> Redirect {
 /// The process answers; nothing else is asked.
 async fn alive() -> &'static str {
     "ok"
+}
+
+/// The database answers too.
+async fn ready(State(app): State<App>) -> Result<&'static str, AppError> {
+    if let Some(db) = &app.db {
+        let mut q = db.statement();
+        q.push("select 1 as one");
+        db.fetch(q).await?;
+    }
+    Ok("ok")
 }

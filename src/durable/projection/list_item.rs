@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
 use super::{repair_gate, task_problem};
-use crate::durable::stored::{RepairBlockedReason, RunSummary};
+use crate::durable::stored::{RepairBlockedReason, RunRow, RunSummary};
 
 /// One item. `search_attributes` are the run's typed values, keys sorted.
 pub fn list_item(summary: &RunSummary, search_attributes: Map<String, Value>) -> Value {
@@ -56,6 +56,62 @@ pub fn list_item(summary: &RunSummary, search_attributes: Map<String, Value>) ->
         "history_budget_pressure": s.history_budget_pressure.as_deref().unwrap_or("ok"),
         "connection": s.connection,
         "queue": s.queue,
+    })
+}
+
+/// A run without a summary, as far as its own row tells: every key of the item, those only a
+/// projection knows null, flagged as Waterline flags it.
+pub fn unprojected_item(run: &RunRow) -> Value {
+    let bucket = run.status.bucket();
+    let sort = run.started_at.or(run.created_at);
+    json!({
+        "id": run.id,
+        "workflow_instance_id": run.workflow_instance_id,
+        "instance_id": run.workflow_instance_id,
+        "selected_run_id": run.id,
+        "run_id": run.id,
+        "run_number": run.run_number,
+        "is_current_run": null,
+        "engine_source": "v2",
+        "class": run.workflow_class,
+        "workflow_type": run.workflow_type,
+        "namespace": run.namespace,
+        "business_key": run.business_key,
+        "compatibility": run.compatibility,
+        "status": run.status,
+        "status_bucket": bucket,
+        "is_terminal": run.status.is_terminal(),
+        "closed_reason": run.closed_reason,
+        "started_at": iso(run.started_at),
+        "closed_at": iso(run.closed_at),
+        "created_at": iso(run.created_at),
+        "updated_at": null,
+        "sort_timestamp": iso(sort),
+        "sort_key": null,
+        "duration_ms": run.started_at.zip(run.closed_at).map(|(start, end)| (end - start).num_milliseconds().max(0)),
+        "archived_at": null,
+        "archive_reason": null,
+        "wait_kind": null,
+        "wait_reason": null,
+        "liveness_state": null,
+        "visibility_labels": [],
+        "search_attributes": [],
+        "repair_attention": false,
+        "repair_blocked_reason": null,
+        "repair_blocked": null,
+        "task_problem": false,
+        "task_problem_badge": null,
+        "declared_entry_mode": null,
+        "declared_contract_source": null,
+        "exception_count": null,
+        "history_event_count": run.last_history_sequence,
+        "history_size_bytes": null,
+        "history_fan_out": null,
+        "continue_as_new_recommended": null,
+        "history_budget_pressure": null,
+        "connection": run.connection,
+        "queue": run.queue,
+        "operator_visibility_degraded": true,
     })
 }
 

@@ -1,1 +1,3 @@
+//! JSON for scripts, dashboards and monitors.
 
+pub mod flows;

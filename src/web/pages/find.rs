@@ -1,0 +1,86 @@
+//! `/find?q=`: from any id or business key to its run.
+
+use askama::Template;
+use axum::{
+    extract::{Query, State},
+    http::StatusCode,
+    response::{Html, IntoResponse as _, Redirect, Response},
+};
+use serde::Deserialize;
+
+use super::runs::segment;
+use crate::{
+    durable::store::find::{self, Found},
+    web::{error::AppError, filters, layout::Layout, state::App},
+};
+
+#[derive(Debug, Deserialize)]
+pub struct Asked {
+    #[serde(default)]
+    q: String,
+}
+
+#[derive(Template)]
+#[template(path = "pages/find.html")]
+struct FindView {
+    layout: Layout,
+    q: String,
+    found: Vec<(String, Found)>,
+}
+
+pub async fn show(
+    State(app): State<App>,
+    layout: Layout,
+    Query(asked): Query<Asked>,
+) -> Result<Response, AppError> {
+    let q = asked.q.trim();
+    let href = |found: &Found| layout.href(&run_path(&found.instance_id, found.run_id.as_deref()));
+    let found = if q.is_empty() || q.len() > 191 || q.contains('\0') {
+        Vec::new()
+    } else {
+        let mut snapshot = app.db()?.snapshot().await?;
+        let found = find::by_id(&mut snapshot, q).await?;
+        let is_key = found.is_empty() && find::has_business_key(&mut snapshot, q).await?;
+        snapshot.end().await;
+        if is_key {
+            let query = url::form_urlencoded::Serializer::new(String::new())
+                .append_pair("business_key", q)
+                .finish();
+            return Ok(Redirect::to(&layout.href(&format!("/runs?{query}"))).into_response());
+        }
+        found
+    };
+    // Exactly one run, however many rows lead to it.
+    if let Some(first) = found.first()
+        && found.iter().all(|other| href(other) == href(first))
+    {
+        return Ok(Redirect::to(&href(first)).into_response());
+    }
+    let status = if found.is_empty() {
+        StatusCode::NOT_FOUND
+    } else {
+        StatusCode::OK
+    };
+    let found = found
+        .into_iter()
+        .map(|found| (href(&found), found))
+        .collect();
+    let view = FindView {
+        q: q.to_owned(),
+        found,
+        layout: layout.title("Find"),
+    };
+    Ok((status, Html(view.render()?)).into_response())
+}
+
+/// The page of a run, or of an instance's current run.
+pub fn run_path(instance_id: &str, run_id: Option<&str>) -> String {
+    match run_id {
+        Some(run_id) => format!(
+            "/instances/{}/runs/{}",
+            segment(instance_id),
+            segment(run_id)
+        ),
+        None => format!("/instances/{}", segment(instance_id)),
+    }
+}
