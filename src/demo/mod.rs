@@ -1,1 +1,4 @@
 //! The catalogue of situations and the load generator.
+
+pub mod rows;
+pub mod write;
