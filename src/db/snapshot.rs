@@ -9,7 +9,7 @@ use std::{
 };
 
 use futures_util::{StreamExt as _, stream::BoxStream};
-use sqlx::{MySql, Postgres, Sqlite, Transaction};
+use sqlx::{AssertSqlSafe, MySql, Postgres, Sqlite, Transaction};
 
 use super::{Db, DbError, Dialect, Pool, Row, Statement, bump, driver};
 
@@ -82,15 +82,7 @@ impl Db {
 
     async fn begin_read(&self) -> Result<Tx, sqlx::Error> {
         Ok(match &self.pool {
-            Pool::Sqlite(pool) => {
-                let mut tx = pool.begin_with("begin").await?;
-                let deadline = Deadline::new();
-                let seen = deadline.clone();
-                tx.lock_handle()
-                    .await?
-                    .set_progress_handler(SQLITE_STEPS_PER_CHECK, move || seen.is_ahead());
-                Tx::Sqlite(tx, deadline)
-            }
+            Pool::Sqlite(pool) => begin_sqlite(pool, "begin").await?,
             Pool::Postgres(pool) => Tx::Postgres(
                 pool.begin_with("begin isolation level repeatable read, read only")
                     .await?,
@@ -108,10 +100,7 @@ impl Db {
             return Err(DbError::ReadOnly);
         }
         let tx = match &self.pool {
-            Pool::Sqlite(pool) => pool
-                .begin_with("begin immediate")
-                .await
-                .map(|tx| Tx::Sqlite(tx, Deadline::new())),
+            Pool::Sqlite(pool) => begin_sqlite(pool, "begin immediate").await,
             Pool::Postgres(pool) => pool.begin_with("begin read write").await.map(Tx::Postgres),
             Pool::MySql(pool) => pool
                 .begin_with("start transaction read write")
@@ -123,6 +112,18 @@ impl Db {
             db: self.clone(),
         }))
     }
+}
+
+/// Each transaction brings its own deadline: the handler stays with the pooled connection, and
+/// an old one would stop whatever runs there next.
+async fn begin_sqlite(pool: &sqlx::SqlitePool, begin: &'static str) -> Result<Tx, sqlx::Error> {
+    let mut tx = pool.begin_with(begin).await?;
+    let deadline = Deadline::new();
+    let seen = deadline.clone();
+    tx.lock_handle()
+        .await?
+        .set_progress_handler(SQLITE_STEPS_PER_CHECK, move || seen.is_ahead());
+    Ok(Tx::Sqlite(tx, deadline))
 }
 
 impl Snapshot {
@@ -200,20 +201,31 @@ impl WriteTx {
         bump();
         let Snapshot { db, tx } = &mut self.0;
         let done = match tx {
-            Tx::Sqlite(tx, _) => driver::execute::<Sqlite>(tx, statement).await,
+            Tx::Sqlite(tx, deadline) => {
+                deadline.set(Some(db.statement_timeout));
+                driver::execute::<Sqlite>(tx, statement).await
+            }
             Tx::Postgres(tx) => driver::execute::<Postgres>(tx, statement).await,
             Tx::MySql(tx) => driver::execute::<MySql>(tx, statement).await,
         };
         done.map_err(|error| db.error(error))
     }
 
-    /// Runs a static script of several statements without binds, such as a migration.
+    /// Runs a static script of several statements without binds, such as a migration. Braces
+    /// and quotes mean what they mean in [`Statement::push`]. MySQL commits after each change
+    /// of a table, whatever the transaction says.
     pub async fn script(&mut self, sql: &'static str) -> Result<(), DbError> {
         let Snapshot { db, tx } = &mut self.0;
+        let mut script = db.statement();
+        script.push(sql);
+        let script = sqlx::raw_sql(AssertSqlSafe(script.into_parts().0));
         let done = match tx {
-            Tx::Sqlite(tx, _) => sqlx::raw_sql(sql).execute(&mut **tx).await.map(drop),
-            Tx::Postgres(tx) => sqlx::raw_sql(sql).execute(&mut **tx).await.map(drop),
-            Tx::MySql(tx) => sqlx::raw_sql(sql).execute(&mut **tx).await.map(drop),
+            Tx::Sqlite(tx, deadline) => {
+                deadline.set(None);
+                script.execute(&mut **tx).await.map(drop)
+            }
+            Tx::Postgres(tx) => script.execute(&mut **tx).await.map(drop),
+            Tx::MySql(tx) => script.execute(&mut **tx).await.map(drop),
         };
         done.map_err(|error| db.error(error))
     }

@@ -1,0 +1,169 @@
+//! Writes rows into any of the three databases: few statements, bounded binds, one transaction
+//! per batch.
+
+use std::collections::HashMap;
+
+use super::rows::InsertRow;
+use crate::db::{Db, DbError, Dialect, Statement, Val};
+
+/// How many rows go into one transaction: large enough that commits do not count, small enough
+/// that an interrupted load loses little and the log stays short.
+const ROWS_PER_TRANSACTION: usize = 50_000;
+
+/// Longer statements cost more to parse than they save in round trips.
+const ROWS_PER_STATEMENT: usize = 200;
+
+fn max_binds(dialect: Dialect) -> usize {
+    match dialect {
+        Dialect::Sqlite => 32_766,
+        Dialect::Postgres | Dialect::MySql => 65_535,
+    }
+}
+
+/// Inserts all rows and returns how many there were. `progress` hears the running total.
+///
+/// Rows of one table and one set of columns go together; tables keep the order in which they
+/// first appear, so that a row may refer to rows before it.
+pub async fn write(
+    db: &Db,
+    rows: Vec<InsertRow>,
+    mut progress: impl FnMut(u64),
+) -> Result<u64, DbError> {
+    let mut total = 0;
+    let mut rows = rows.into_iter();
+    loop {
+        let batch: Vec<InsertRow> = rows.by_ref().take(ROWS_PER_TRANSACTION).collect();
+        if batch.is_empty() {
+            return Ok(total);
+        }
+        let mut tx = db.write().await?;
+        for group in grouped(batch) {
+            for statement in group.statements(db) {
+                total += tx.execute(statement).await?;
+                progress(total);
+            }
+        }
+        tx.commit().await?;
+    }
+}
+
+/// Rows of one table that name the same columns in the same order.
+struct Group {
+    table: &'static str,
+    columns: Vec<&'static str>,
+    rows: Vec<Vec<Val>>,
+}
+
+fn grouped(batch: Vec<InsertRow>) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    // Two levels, so that the look-up of each row allocates nothing.
+    let mut by_table: HashMap<&'static str, Vec<usize>> = HashMap::new();
+    for row in batch {
+        // A null is what an unnamed column gets anyway, and a statement without nulls has
+        // settled types: it is prepared once and used again.
+        let cells = || row.cells.iter().filter(|(_, value)| *value != Val::Null);
+        let known = by_table.entry(row.table).or_default();
+        let same = |at: &&usize| {
+            let columns = &groups[**at].columns;
+            cells().map(|(name, _)| name).eq(columns)
+        };
+        let at = if let Some(at) = known.iter().find(same) {
+            *at
+        } else {
+            groups.push(Group {
+                table: row.table,
+                columns: cells().map(|(name, _)| *name).collect(),
+                rows: Vec::new(),
+            });
+            known.push(groups.len() - 1);
+            groups.len() - 1
+        };
+        let values = row.cells.into_iter().map(|(_, value)| value);
+        groups[at]
+            .rows
+            .push(values.filter(|value| *value != Val::Null).collect());
+    }
+    // Parents first: a group made by a late row of an early table must not come last.
+    let mut order: Vec<&'static str> = Vec::new();
+    for group in &groups {
+        if !order.contains(&group.table) {
+            order.push(group.table);
+        }
+    }
+    groups.sort_by_key(|group| order.iter().position(|table| *table == group.table));
+    groups
+}
+
+impl Group {
+    fn statements(self, db: &Db) -> impl Iterator<Item = Statement> {
+        let Self {
+            table,
+            columns,
+            rows,
+        } = self;
+        let fitting = max_binds(db.dialect()) / columns.len().max(1);
+        let size = fitting.clamp(1, ROWS_PER_STATEMENT);
+        let mut rows = rows.into_iter();
+        std::iter::from_fn(move || {
+            let chunk: Vec<Vec<Val>> = rows.by_ref().take(size).collect();
+            (!chunk.is_empty()).then(|| insert(db, table, &columns, chunk))
+        })
+    }
+}
+
+fn insert(
+    db: &Db,
+    table: &'static str,
+    columns: &[&'static str],
+    rows: Vec<Vec<Val>>,
+) -> Statement {
+    let mut q = db.statement();
+    q.push("insert into {").push(table).push("} (");
+    for (i, column) in columns.iter().enumerate() {
+        q.push(if i == 0 { "\"" } else { ", \"" })
+            .push(column)
+            .push("\"");
+    }
+    q.push(") values ");
+    for (i, row) in rows.into_iter().enumerate() {
+        if i > 0 {
+            q.push(", ");
+        }
+        q.bind_list(row);
+    }
+    q
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(table: &'static str, cells: &[(&'static str, Val)]) -> InsertRow {
+        InsertRow {
+            table,
+            cells: cells.to_vec(),
+        }
+    }
+
+    #[test]
+    fn rows_group_by_table_and_columns_in_order_of_first_sight() {
+        let groups = grouped(vec![
+            row("runs", &[("id", 1.into()), ("queue", Val::Null)]),
+            row("events", &[("id", 1.into())]),
+            row("runs", &[("id", 2.into())]),
+            row("runs", &[("id", 3.into()), ("queue", "q".into())]),
+        ]);
+        let shape: Vec<_> = groups
+            .iter()
+            .map(|g| (g.table, g.columns.clone(), g.rows.len()))
+            .collect();
+        assert_eq!(
+            shape,
+            [
+                ("runs", vec!["id"], 2),
+                ("runs", vec!["id", "queue"], 1),
+                ("events", vec!["id"], 1),
+            ]
+        );
+    }
+}

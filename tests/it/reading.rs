@@ -1,0 +1,166 @@
+//! What a connection promises whatever the database: no writes, one view, bounded time.
+
+use std::time::{Duration, Instant};
+
+use futures_util::TryStreamExt as _;
+use plimsoll::{
+    db::{Db, DbError, Dialect, Statement},
+    durable::store::schema,
+};
+
+use crate::rig::{TestDb, on_every_database};
+
+async fn add_row(db: &Db, key: &'static str) {
+    let mut tx = db.write().await.unwrap();
+    let mut q = tx.statement();
+    q.push("insert into {workflow_child_projection_repairs} (workflow_history_event_id, workflow_run_id, workflow_task_id, history_sequence) values (")
+        .bind(key)
+        .push(", 'r', 't', 1)");
+    assert_eq!(tx.execute(q).await.unwrap(), 1);
+    tx.commit().await.unwrap();
+}
+
+fn count(db: &Db) -> Statement {
+    let mut q = db.statement();
+    q.push("select count(*) as n from {workflow_child_projection_repairs}");
+    q
+}
+
+fn raw(db: &Db, sql: &'static str) -> Statement {
+    let mut q = db.statement();
+    q.push(sql);
+    q
+}
+
+on_every_database! {
+    async fn a_read_only_connection_refuses_every_write(db: TestDb) {
+        assert!(matches!(db.read_only.write().await, Err(DbError::ReadOnly)));
+        add_row(&db.writable, "kept").await;
+        for sql in [
+            "insert into {workflow_instances} (id, workflow_class, workflow_type) values ('a', 'b', 'c')",
+            "update {workflow_child_projection_repairs} set history_sequence = 2",
+            "delete from {workflow_child_projection_repairs}",
+            "drop table {workflow_child_projection_repairs}",
+            "create table {made_by_a_reader} (id integer)",
+        ] {
+            let outcome = db.read_only.fetch(raw(&db.read_only, sql)).await;
+            assert!(outcome.is_err(), "{sql}");
+        }
+        let mut rows = db.read_only.fetch(count(&db.read_only)).await.unwrap();
+        assert_eq!(rows[0].int("n").unwrap(), 1);
+        assert!(schema::check(&db.read_only).await.unwrap().missing_tables.is_empty());
+    }
+
+    async fn a_snapshot_does_not_see_what_is_committed_beside_it(db: TestDb) {
+        let mut snapshot = db.read_only.snapshot().await.unwrap();
+        let before = snapshot.fetch(count(&db.read_only)).await.unwrap()[0].int("n").unwrap();
+        add_row(&db.writable, "meanwhile").await;
+        let during = snapshot.fetch(count(&db.read_only)).await.unwrap()[0].int("n").unwrap();
+        snapshot.end().await;
+        let after = db.read_only.fetch(count(&db.read_only)).await.unwrap()[0].int("n").unwrap();
+        assert_eq!((before, during, after), (0, 0, 1));
+    }
+
+    async fn a_dropped_write_leaves_no_trace(db: TestDb) {
+        let mut tx = db.writable.write().await.unwrap();
+        tx.execute(raw(&db.writable, "insert into {workflow_instances} (id, workflow_class, workflow_type) values ('a', 'b', 'c')"))
+            .await
+            .unwrap();
+        drop(tx);
+        let rows = db.writable.fetch(raw(&db.writable, "select id from {workflow_instances}")).await;
+        assert_eq!(rows.unwrap().len(), 0);
+    }
+
+    async fn a_statement_that_runs_too_long_is_stopped(db: TestDb) {
+        let impatient = db.open(|settings| settings.statement_timeout = Duration::from_millis(300)).await;
+        let mut q = impatient.statement();
+        q.push(db.dialect().pick(
+            "with recursive n(x) as (select 1 union all select x + 1 from n) select count(*) as n from n",
+            "select pg_sleep(30)",
+            "select sleep(30)",
+        ));
+        let asked = Instant::now();
+        let outcome = impatient.fetch(q).await;
+        assert!(matches!(outcome, Err(DbError::Timeout { .. })), "{outcome:?}");
+        assert!(asked.elapsed() < Duration::from_secs(10));
+        // The pool is still good, and the old deadline does not stop what comes next.
+        let rows = impatient.fetch(numbers(&impatient)).await.unwrap();
+        assert_eq!(rows.len(), 20_000);
+        impatient.close().await;
+    }
+
+    async fn many_rows_stream(db: TestDb) {
+        let mut snapshot = db.read_only.snapshot().await.unwrap();
+        let mut rows = snapshot.stream(numbers(&db.read_only));
+        let mut sum = 0;
+        while let Some(mut row) = rows.try_next().await.unwrap() {
+            sum += row.int("x").unwrap();
+        }
+        drop(rows);
+        assert_eq!(sum, 20_000 * 20_001 / 2);
+        // A stream left half-way gives the snapshot back.
+        let first = snapshot.stream(numbers(&db.read_only)).try_next().await.unwrap();
+        assert_eq!(first.unwrap().int("x").unwrap(), 1);
+        assert_eq!(snapshot.fetch(count(&db.read_only)).await.unwrap().len(), 1);
+        snapshot.end().await;
+    }
+
+    async fn a_table_prefix_keeps_two_applications_apart(db: TestDb) {
+        let other = db.open(|settings| {
+            settings.read_only = false;
+            settings.prefix = "app_".into();
+        }).await;
+        let before = schema::check(&other).await.unwrap();
+        assert!(before.is_fatal());
+        assert_eq!(before.other_prefixes, [""]);
+        assert!(schema::create(&other).await.unwrap());
+        assert_eq!(schema::check(&other).await.unwrap().verdict, schema::Verdict::Current);
+        add_row(&other, "mine").await;
+        for (db, want) in [(&other, 1), (&db.writable, 0)] {
+            let mut rows = db.fetch(count(db)).await.unwrap();
+            assert_eq!(rows[0].int("n").unwrap(), want);
+        }
+        other.close().await;
+    }
+
+    async fn engine_times_are_read_in_the_zone_they_were_written_in(db: TestDb) {
+        let mut tx = db.writable.write().await.unwrap();
+        let mut q = tx.statement();
+        q.push("insert into {workflow_run_summaries} (id, workflow_instance_id, run_number, class, workflow_type, status, status_bucket, started_at, sort_timestamp) values ('r', 'i', 1, 'c', 't', 'waiting', 'running', ")
+            .bind("2026-07-01T12:00:00.5".parse::<chrono::NaiveDateTime>().unwrap())
+            .push(", ")
+            .bind("2026-07-01T10:00:00.5".parse::<chrono::NaiveDateTime>().unwrap())
+            .push(")");
+        tx.execute(q).await.unwrap();
+        tx.commit().await.unwrap();
+        let berlin = db.open(|settings| settings.zone = chrono_tz::Europe::Berlin).await;
+        let at: chrono::DateTime<chrono::Utc> = "2026-07-01T10:00:00.5Z".parse().unwrap();
+        let mut q = berlin.statement();
+        q.push("select started_at, sort_timestamp from {workflow_run_summaries} where started_at = ")
+            .bind_time(at)
+            .push(" and sort_timestamp = ")
+            .bind_utc(at);
+        let mut rows = berlin.fetch(q).await.unwrap();
+        assert_eq!(rows[0].opt_time("started_at").unwrap(), Some(at));
+        assert_eq!(rows[0].opt_utc("sort_timestamp").unwrap(), Some(at));
+        berlin.close().await;
+    }
+}
+
+/// 1 to 20,000, without a table.
+fn numbers(db: &Db) -> Statement {
+    raw(
+        db,
+        match db.dialect() {
+            Dialect::Sqlite => {
+                "with recursive n(x) as (select 1 union all select x + 1 from n where x < 20000) select x from n"
+            }
+            Dialect::Postgres => "select x from generate_series(1, 20000) as n(x)",
+            // A recursion is limited to 1,000 steps there, so: four digits, five times over.
+            Dialect::MySql => {
+                "with recursive d(x) as (select 0 union all select x + 1 from d where x < 199) \
+                 select a.x * 100 + b.x + 1 as x from d a join d b on b.x < 100 order by x"
+            }
+        },
+    )
+}
