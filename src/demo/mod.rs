@@ -1,6 +1,10 @@
 //! The catalogue of situations and the load generator.
 
+pub mod builder;
 pub mod rows;
+mod situations;
+
+pub use situations::{Situation, catalogue};
 
 /// A file of the corpus the real engine wrote, for tests; `None` (said aloud) where it is absent.
 #[cfg(test)]
@@ -16,3 +20,6 @@ pub(crate) fn corpus(path: &str) -> Option<String> {
     }
     text
 }
+
+#[cfg(test)]
+mod tests;
