@@ -1,1 +1,5 @@
-fn main() {}
+//! Arguments in, one command out.
+
+fn main() -> std::process::ExitCode {
+    plimsoll::cli::main()
+}

@@ -1,1 +1,131 @@
+//! The command line: one file per command.
 
+mod demo;
+mod serve;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+
+use crate::{
+    config::{Config, LogFormat, Options},
+    db::DbError,
+};
+
+/// The dashboard for operators of durable workflow engines.
+///
+/// Reads the tables the engine already writes and shows what every run is doing, why it is
+/// stuck, and what may safely be done about it. Reading never writes.
+#[derive(Debug, Parser)]
+#[command(name = "plimsoll", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve the dashboard over the engine's database
+    Serve(ServeArgs),
+    /// Serve a made-up database that holds every situation Plimsoll knows
+    Demo(demo::DemoArgs),
+}
+
+#[derive(clap::Args, Debug)]
+struct ServeArgs {
+    /// TOML file with any of these settings, named as the flags with underscores
+    #[arg(long, env = "PLIMSOLL_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// Print the settings in force, secrets masked, and leave
+    #[arg(long)]
+    print_config: bool,
+
+    #[command(flatten)]
+    options: Options,
+}
+
+/// Why a command ended without doing its work.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// The call was wrong: exit code 2.
+    #[error("{0}")]
+    Usage(String),
+    /// The world was: exit code 1.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<DbError> for CliError {
+    fn from(error: DbError) -> Self {
+        match error {
+            DbError::Settings { message } => Self::Usage(message),
+            other => Self::Failed(other.to_string()),
+        }
+    }
+}
+
+/// Runs the command line and says how the process ends.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("plimsoll: cannot start: {error}");
+            return ExitCode::from(1);
+        }
+    };
+    let outcome = runtime.block_on(async {
+        match cli.command {
+            Command::Serve(args) => serve(args).await,
+            Command::Demo(args) => demo::run(args).await,
+        }
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("plimsoll: {error}");
+            ExitCode::from(match error {
+                CliError::Usage(_) => 2,
+                CliError::Failed(_) => 1,
+            })
+        }
+    }
+}
+
+async fn serve(args: ServeArgs) -> Result<(), CliError> {
+    let file = args
+        .config
+        .as_deref()
+        .map(Options::from_file)
+        .transpose()
+        .map_err(CliError::Usage)?;
+    let config = args.options.over(file.unwrap_or_default()).settle();
+    if args.print_config {
+        print!("{}", config.print());
+        return Ok(());
+    }
+    start_log(&config)?;
+    serve::run(&config).await
+}
+
+/// Logs go to standard error, so that standard output stays for what was asked for.
+fn start_log(config: &Config) -> Result<(), CliError> {
+    let filter = tracing_subscriber::EnvFilter::try_new(&config.log).map_err(|error| {
+        CliError::Usage(format!(
+            "--log {:?} is not a log filter: {error}",
+            config.log
+        ))
+    })?;
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    match config.log_format {
+        LogFormat::Text => log.init(),
+        LogFormat::Json => log.json().init(),
+    }
+    Ok(())
+}

@@ -85,6 +85,7 @@ impl Db {
             pool,
             prefix: settings.prefix.as_str().into(),
             zone: settings.zone,
+            lacks: std::sync::Arc::default(),
             read_only: settings.read_only,
             statement_timeout: settings.statement_timeout,
             pool_size: settings.pool_size,

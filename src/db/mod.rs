@@ -39,6 +39,7 @@ pub struct Db {
     pool: Pool,
     prefix: Arc<str>,
     zone: chrono_tz::Tz,
+    lacks: Arc<statement::Lacks>,
     read_only: bool,
     statement_timeout: Duration,
     pool_size: u32,
@@ -61,8 +62,27 @@ impl Db {
         &self.prefix
     }
 
+    /// The same database, knowing what an older engine has not made yet: missing columns read
+    /// as null.
+    #[must_use]
+    pub fn lacking(
+        self,
+        tables: Vec<&'static str>,
+        columns: Vec<(&'static str, &'static str)>,
+    ) -> Self {
+        Self {
+            lacks: Arc::new(statement::Lacks { tables, columns }),
+            ..self
+        }
+    }
+
     pub fn statement(&self) -> Statement {
-        Statement::new(self.dialect(), Arc::clone(&self.prefix), self.zone)
+        Statement::new(
+            self.dialect(),
+            Arc::clone(&self.prefix),
+            self.zone,
+            Arc::clone(&self.lacks),
+        )
     }
 
     /// One statement in a snapshot of its own.

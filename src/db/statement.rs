@@ -39,6 +39,13 @@ impl Dialect {
     }
 }
 
+/// What this database lacks of the tables and columns we know.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lacks {
+    pub tables: Vec<&'static str>,
+    pub columns: Vec<(&'static str, &'static str)>,
+}
+
 /// A statement under construction.
 ///
 /// In a pushed piece, `{workflow_runs}` is a table name that receives the configured prefix,
@@ -48,16 +55,23 @@ pub struct Statement {
     dialect: Dialect,
     prefix: std::sync::Arc<str>,
     zone: chrono_tz::Tz,
+    lacks: std::sync::Arc<Lacks>,
     sql: String,
     binds: Vec<Val>,
 }
 
 impl Statement {
-    pub(super) fn new(dialect: Dialect, prefix: std::sync::Arc<str>, zone: chrono_tz::Tz) -> Self {
+    pub(super) fn new(
+        dialect: Dialect,
+        prefix: std::sync::Arc<str>,
+        zone: chrono_tz::Tz,
+        lacks: std::sync::Arc<Lacks>,
+    ) -> Self {
         Self {
             dialect,
             prefix,
             zone,
+            lacks,
             sql: String::new(),
             binds: Vec::new(),
         }
@@ -77,6 +91,40 @@ impl Statement {
             }
         }
         self
+    }
+
+    /// Pushes a comma-separated list of columns; one an older engine does not have yet is null.
+    pub fn columns(&mut self, table: &'static str, columns: &'static str) -> &mut Self {
+        if self
+            .lacks
+            .columns
+            .iter()
+            .all(|(lacking, _)| *lacking != table)
+        {
+            return self.push(columns);
+        }
+        for (n, column) in columns.split(',').enumerate() {
+            if n > 0 {
+                self.push(", ");
+            }
+            let column = column.trim();
+            if self.lacks.columns.contains(&(table, column)) {
+                self.push("null as ");
+            }
+            self.push(column);
+        }
+        self
+    }
+
+    /// Pushes one column for a condition; one an older engine does not have matches nothing.
+    pub fn column(&mut self, table: &'static str, column: &'static str) -> &mut Self {
+        let there = !self.lacks.columns.contains(&(table, column));
+        self.push(if there { column } else { "null" })
+    }
+
+    /// Whether the database has this table.
+    pub fn has_table(&self, table: &str) -> bool {
+        !self.lacks.tables.contains(&table)
     }
 
     /// One value, as a placeholder.
@@ -154,7 +202,12 @@ mod tests {
     use super::*;
 
     fn statement(dialect: Dialect) -> Statement {
-        Statement::new(dialect, "app_".into(), chrono_tz::UTC)
+        Statement::new(
+            dialect,
+            "app_".into(),
+            chrono_tz::UTC,
+            std::sync::Arc::default(),
+        )
     }
 
     #[test]
@@ -198,6 +251,19 @@ mod tests {
     }
 
     #[test]
+    fn a_column_an_older_engine_lacks_reads_as_null() {
+        let lacks = Lacks {
+            tables: vec!["workflow_memos"],
+            columns: vec![("workflow_runs", "priority")],
+        };
+        let mut q = Statement::new(Dialect::Sqlite, "".into(), chrono_tz::UTC, lacks.into());
+        q.push("select ")
+            .columns("workflow_runs", "id, priority, status");
+        assert_eq!(q.sql(), "select id, null as priority, status");
+        assert!(!q.has_table("workflow_memos") && q.has_table("workflow_runs"));
+    }
+
+    #[test]
     fn an_empty_list_matches_nothing() {
         let mut q = statement(Dialect::Sqlite);
         q.push("id in ").bind_list(Vec::<String>::new());
@@ -207,7 +273,12 @@ mod tests {
     #[test]
     fn a_moment_is_bound_in_the_zone_it_is_stored_in() {
         let at = "2026-07-01T10:00:00Z".parse().unwrap();
-        let mut q = Statement::new(Dialect::Sqlite, "".into(), chrono_tz::Europe::Berlin);
+        let mut q = Statement::new(
+            Dialect::Sqlite,
+            "".into(),
+            chrono_tz::Europe::Berlin,
+            std::sync::Arc::default(),
+        );
         q.bind_time(at).bind_utc(at);
         assert_eq!(
             q.binds()[0],

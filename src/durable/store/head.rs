@@ -22,7 +22,7 @@ pub async fn run_head(
 ) -> Result<Option<RunHead>, DbError> {
     let mut q = snapshot.statement();
     q.push("select ")
-        .push(RunRow::COLUMNS)
+        .columns("workflow_runs", RunRow::COLUMNS)
         .push(" from {workflow_runs} where workflow_instance_id = ")
         .bind(instance_id);
     if let Some(run_id) = run_id {
@@ -35,7 +35,7 @@ pub async fn run_head(
     let run = RunRow::read(&mut row)?;
     let mut q = snapshot.statement();
     q.push("select ")
-        .push(RunSummary::COLUMNS)
+        .columns("workflow_run_summaries", RunSummary::COLUMNS)
         .push(" from {workflow_run_summaries} where id = ")
         .bind(&run.id);
     let summary = snapshot

@@ -256,7 +256,8 @@ impl Query<'_> {
     ) -> Statement {
         let lookup = self.access.path.is_lookup();
         let window = if lookup { Some(LOOKUP) } else { window };
-        q.push("select ").push(RunSummary::COLUMNS);
+        q.push("select ")
+            .columns("workflow_run_summaries", RunSummary::COLUMNS);
         let Some(window) = window else {
             q.push(" from {workflow_run_summaries} where ");
             self.push_place(&mut q, section);
@@ -267,7 +268,7 @@ impl Query<'_> {
         // The inner limit is a fence: whatever the planner thinks of the outer terms, the
         // table is entered through the index and left after `window` rows.
         q.push(" from (select ")
-            .push(RunSummary::COLUMNS)
+            .columns("workflow_run_summaries", RunSummary::COLUMNS)
             .push(" from {workflow_run_summaries} where ");
         if lookup {
             self.access.push_served(&mut q);

@@ -16,7 +16,7 @@ const SHOWN: u32 = 50;
 pub async fn unprojected(snapshot: &mut Snapshot) -> Result<Vec<RunRow>, DbError> {
     let mut q = snapshot.statement();
     q.push("select r.* from (select ")
-        .push(RunRow::COLUMNS)
+        .columns("workflow_runs", RunRow::COLUMNS)
         .push(" from {workflow_runs} order by id desc limit ")
         .bind(CHECKED)
         .push(") as r left join {workflow_run_summaries} s on s.id = r.id where s.id is null and (r.status not in ")

@@ -1,0 +1,91 @@
+//! `plimsoll demo`: an embedded database that holds every situation, served.
+
+use std::path::PathBuf;
+
+use super::{CliError, serve::Prepared, start_log};
+use crate::{
+    clock::Clock,
+    config::Options,
+    db::{Db, Settings},
+    demo::{catalogue, write::write},
+    durable::store::schema,
+};
+
+#[derive(clap::Args, Debug)]
+pub struct DemoArgs {
+    /// Folder to keep the database in [default: a temporary one, removed at the end]
+    #[arg(long, value_name = "FOLDER")]
+    dir: Option<PathBuf>,
+
+    /// Address and port to listen on [default: 127.0.0.1:7420]
+    #[arg(long, env = "PLIMSOLL_LISTEN", value_name = "ADDR:PORT")]
+    listen: Option<std::net::SocketAddr>,
+
+    /// Path everything is served under [default: /waterline]
+    #[arg(long, env = "PLIMSOLL_BASE_PATH", value_name = "PATH")]
+    base_path: Option<String>,
+
+    /// Freeze the clock at this moment; the situations are laid out around it
+    #[arg(long, env = "PLIMSOLL_CLOCK", value_name = "RFC3339")]
+    clock: Option<chrono::DateTime<chrono::Utc>>,
+
+    /// What to log, such as info or plimsoll=debug
+    #[arg(
+        long,
+        env = "PLIMSOLL_LOG",
+        value_name = "FILTER",
+        default_value = "warn"
+    )]
+    log: String,
+}
+
+pub async fn run(args: DemoArgs) -> Result<(), CliError> {
+    let options = Options {
+        listen: args.listen,
+        base_path: args.base_path,
+        clock: args.clock,
+        log: Some(args.log),
+        ..Options::default()
+    };
+    let config = options.settle();
+    start_log(&config)?;
+    let prepared = Prepared::new(&config)?;
+
+    // Dropped, and with it removed, when serving ends.
+    let mut temporary = None;
+    let folder = if let Some(dir) = args.dir {
+        std::fs::create_dir_all(&dir).map_err(|error| {
+            CliError::Failed(format!("cannot make the folder {}: {error}", dir.display()))
+        })?;
+        dir
+    } else {
+        let dir = tempfile::Builder::new().prefix("plimsoll-demo-").tempdir();
+        let dir = dir.map_err(|error| {
+            CliError::Failed(format!("cannot make a temporary folder: {error}"))
+        })?;
+        temporary.insert(dir).path().to_owned()
+    };
+    let file = folder.join("plimsoll-demo.sqlite");
+    let url = format!("sqlite:{}", file.display());
+    fill(&url, config.clock).await?;
+    let db = Db::connect(&config.database(&url)).await?;
+    prepared.serve(&config, db, true).await
+}
+
+/// Lays the situations out, once: a folder that holds them already is served as it is.
+async fn fill(url: &str, clock: Clock) -> Result<(), CliError> {
+    let settings = Settings {
+        create: true,
+        ..Settings::new(url).writable()
+    };
+    let db = Db::connect(&settings).await?;
+    if schema::create(&db).await? {
+        let rows = catalogue(clock.now())
+            .into_iter()
+            .flat_map(|situation| situation.rows)
+            .collect();
+        write(&db, rows, |_| {}).await?;
+    }
+    db.close().await;
+    Ok(())
+}

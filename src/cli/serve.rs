@@ -1,0 +1,144 @@
+//! `plimsoll serve`: the dashboard over the engine's database.
+
+use std::net::SocketAddr;
+
+use tokio::net::TcpListener;
+
+use super::CliError;
+use crate::{
+    config::Config,
+    db::Db,
+    durable::{
+        engine_config::EngineConfig,
+        store::{runs::counts::CountCache, schema},
+    },
+    web::{
+        routes,
+        state::{App, BasePath, Settings},
+    },
+};
+
+pub async fn run(config: &Config) -> Result<(), CliError> {
+    let Some(url) = &config.database_url else {
+        return Err(CliError::Usage(
+            "which database? Give --database-url or set PLIMSOLL_DATABASE_URL, \
+             for example sqlite:/srv/app/database.sqlite; to look around without one, run plimsoll demo"
+                .into(),
+        ));
+    };
+    let prepared = Prepared::new(config)?;
+    let db = Db::connect(&config.database(url)).await?;
+    let db = checked(db).await?;
+    prepared.serve(config, db, false).await
+}
+
+/// Everything that can be wrong before the database is asked.
+pub struct Prepared {
+    base: BasePath,
+}
+
+impl Prepared {
+    pub fn new(config: &Config) -> Result<Self, CliError> {
+        let base = config
+            .base_path
+            .parse::<BasePath>()
+            .map_err(|error| CliError::Usage(error.to_string()))?;
+        refuse_open_door(config)?;
+        let engine =
+            EngineConfig::load(config.engine_config.as_deref()).map_err(CliError::Usage)?;
+        for (path, value, source) in engine.all() {
+            tracing::debug!(path, %value, ?source, "engine setting in force");
+        }
+        Ok(Self { base })
+    }
+
+    /// Serves until asked to stop; prints the address on standard output.
+    pub async fn serve(self, config: &Config, db: Db, demo: bool) -> Result<(), CliError> {
+        let listener = listen(config.listen).await?;
+        let address = listener
+            .local_addr()
+            .map_err(|error| CliError::Failed(error.to_string()))?;
+        let start = format!("http://{address}{}", self.base.path("/"));
+        let app = App::new(Settings {
+            base: self.base,
+            clock: config.clock,
+            zone: config.display_zone,
+            read_only: db.read_only(),
+            demo,
+            db: Some(db.clone()),
+            counts: CountCache::default(),
+            ..Settings::default()
+        });
+        println!("Plimsoll{}: {start}", if demo { " demo" } else { "" });
+        tracing::info!(%address, database = db.dialect().name(), read_only = db.read_only(), "serving");
+        axum::serve(listener, routes::router(app))
+            .with_graceful_shutdown(asked_to_stop())
+            .await
+            .map_err(|error| CliError::Failed(format!("the server stopped: {error}")))?;
+        db.close().await;
+        tracing::info!("stopped");
+        Ok(())
+    }
+}
+
+/// There is no access control yet: what listens beyond this machine shows everything to anyone.
+fn refuse_open_door(config: &Config) -> Result<(), CliError> {
+    if config.listen.ip().is_loopback() || config.insecure_listen {
+        return Ok(());
+    }
+    Err(CliError::Usage(format!(
+        "refusing to listen on {}: Plimsoll has no access control yet, so anyone who reaches it sees every \
+         run and payload. Listen on 127.0.0.1 behind a proxy that asks who is there, or accept it with \
+         --insecure-listen",
+        config.listen
+    )))
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener, CliError> {
+    TcpListener::bind(address).await.map_err(|error| {
+        let what_to_do = match error.kind() {
+            std::io::ErrorKind::AddrInUse => {
+                "Something listens there already; stop it or choose another with --listen."
+            }
+            std::io::ErrorKind::PermissionDenied => {
+                "Ports below 1024 need privileges; choose another with --listen."
+            }
+            _ => "Check --listen.",
+        };
+        CliError::Failed(format!("cannot listen on {address}: {error}. {what_to_do}"))
+    })
+}
+
+/// Refuses what is no engine database; goes on, with a word, where the engine is older or newer.
+async fn checked(db: Db) -> Result<Db, CliError> {
+    let report = schema::check(&db).await?;
+    if report.is_fatal() {
+        return Err(CliError::Failed(report.sentences().join(" ")));
+    }
+    for sentence in report.sentences() {
+        tracing::warn!("{sentence}");
+    }
+    Ok(db.lacking(report.missing_tables, report.missing_columns))
+}
+
+/// Resolves on Ctrl-C or SIGTERM.
+async fn asked_to_stop() {
+    let interrupt = async {
+        let _ = tokio::signal::ctrl_c().await;
+    };
+    #[cfg(unix)]
+    let terminate = async {
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut signal) => {
+                signal.recv().await;
+            }
+            Err(_) => std::future::pending().await,
+        }
+    };
+    #[cfg(not(unix))]
+    let terminate = std::future::pending::<()>();
+    tokio::select! {
+        () = interrupt => {}
+        () = terminate => {}
+    }
+}
