@@ -58,7 +58,7 @@ find_chromium() {
 }
 
 apt_knows() { # PACKAGE
-  apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]'
+  [[ $(LC_ALL=C apt-cache policy "$1" 2>/dev/null) =~ Candidate:\ [^\(] ]]
 }
 
 # Prints the Debian packages that would provide what is missing, one per line.
