@@ -58,7 +58,7 @@ find_chromium() {
 }
 
 apt_knows() { # PACKAGE
-  apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]'
+  [[ $(LC_ALL=C apt-cache policy "$1" 2>/dev/null) =~ Candidate:\ [^\(] ]]
 }
 
 # Prints the Debian packages that would provide what is missing, one per line.
@@ -205,7 +205,11 @@ provide_browser_tools() {
     echo 'Installing a headless Chromium with Playwright'
     (cd "$root/playwright" && PLAYWRIGHT_BROWSERS_PATH=$target/browsers \
       "$NODE" node_modules/playwright-core/cli.js install --with-deps --only-shell chromium) \
-      >"$target/chromium.log" 2>&1 </dev/null || { tail -20 "$target/chromium.log"; return 1; }
+      >"$target/chromium.log" 2>&1 </dev/null || {
+      tail -20 "$target/chromium.log"
+      echo 'Missing: Chromium, or Chrome, in the PATH or named by CHROMIUM; Playwright could not fetch one'
+      return 1
+    }
   fi
   CHROMIUM=$(find_chromium) || { echo 'Missing: a Chromium that runs'; return 1; }
   export NODE CHROMIUM

@@ -14,6 +14,11 @@ const pages = {
     await page.getByText('Add filter').first().click();
     await page.getByRole('button', { name: 'Apply' }).waitFor();
   },
+  'the list of keys': async (page, base) => {
+    await runs.open(page, base);
+    await page.keyboard.press('?');
+    await page.getByRole('dialog', { name: 'Keyboard' }).waitFor();
+  },
   'an empty list': (page, base) => runs.open(page, base, query.empty),
   'a malformed filter': (page, base) => page.goto(`${base}/runs${query.malformed}`),
   'an error': (page, base) => page.goto(`${base}/no-such-page`),

@@ -98,6 +98,21 @@ test('a shortcut with Ctrl or Alt is left to the browser', () =>
     assert.equal((await focused(page)).row, null);
   }));
 
+test('the keys can be looked up, and turned off for good', () =>
+  demo.withPage({}, async (page, base) => {
+    await runs.open(page, base);
+    await page.keyboard.press('?');
+    const keys = page.getByRole('dialog', { name: 'Keyboard' });
+    await keys.getByLabel('Use these keys').uncheck();
+    await page.keyboard.press('Escape');
+    await keys.waitFor({ state: 'hidden' });
+    for (const visit of ['same page', 'next page']) {
+      await page.keyboard.press('j');
+      assert.equal((await focused(page)).row, null, `j does nothing on the ${visit}`);
+      await page.reload();
+    }
+  }));
+
 test('the filter form is filled and sent with keys alone', () =>
   demo.withPage({}, async (page, base) => {
     await runs.open(page, base);
