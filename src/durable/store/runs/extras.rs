@@ -110,7 +110,6 @@ pub async fn search_attributes(
         let run = row.text("workflow_run_id")?;
         let key = row.text("key")?;
         let value = match row.text("type")?.as_str() {
-            "string" => row.opt_text("value_string")?.into(),
             "keyword" => row.opt_text("value_keyword")?.into(),
             "keyword_list" => match row.opt_json("value_keyword_list")? {
                 Some(Json::Value(list)) => list,
@@ -124,6 +123,7 @@ pub async fn search_attributes(
                 .opt_time("value_datetime")?
                 .map(|at| at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true))
                 .into(),
+            // `string`, and whatever a newer engine adds.
             _ => row.opt_text("value_string")?.into(),
         };
         found.entry(run).or_default().insert(key, value);

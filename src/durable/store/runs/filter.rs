@@ -259,12 +259,10 @@ fn parse_term(
         Kind::Flag(_) | Kind::Presence(_) | Kind::IsTerminal | Kind::NonRetryable => {
             Test::Flag(flag(value)?)
         }
-        Kind::NeedsRepair => match flag(value)? {
-            true => Test::Flag(true),
-            false => {
-                return Err("only needs_repair=1 is offered; leave it out to see all runs".into());
-            }
-        },
+        Kind::NeedsRepair if flag(value)? => Test::Flag(true),
+        Kind::NeedsRepair => {
+            return Err("only needs_repair=1 is offered; leave it out to see all runs".into());
+        }
         Kind::FailureCategory => Test::Category(match value {
             UNCLASSIFIED => None,
             word => Some(FailureCategory::from(one_of(word, &categories())?)),
