@@ -400,6 +400,7 @@ impl RunBuilder {
             } else {
                 thrown.trace_preview()
             },
+            exception: thrown.json(),
             at: self.at,
         });
         id

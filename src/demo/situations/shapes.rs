@@ -214,10 +214,10 @@ fn from_the_future(row: &mut InsertRow) {
             row.replace("status", "parked");
         }
         "workflow_history_events" if row.text("event_type") == Some("TimerScheduled") => {
-            row.replace("event_type", "QuorumRequested");
+            row.replace("event_type", "QuorumProposed");
         }
         "workflow_run_timeline_entries" if row.text("type") == Some("TimerScheduled") => {
-            row.replace("type", "QuorumRequested");
+            row.replace("type", "QuorumProposed");
             row.replace("kind", "quorum");
         }
         _ => {}
