@@ -321,7 +321,8 @@ impl RunBuilder {
     pub fn answer_update(&mut self, index: usize, result: &Json) -> &mut Self {
         let task = self.work();
         let at = self.at;
-        let sequence = self.next_step();
+        // An update takes no step of its own: it is applied where the code stands.
+        let sequence = self.step.max(1);
         let encoded = blob(result);
         let command = self.updates[index].command;
         let message = self.commands[command].message_sequence;
