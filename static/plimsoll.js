@@ -110,8 +110,15 @@ function lost() {
   toasts.replaceChildren(toast);
 }
 document.addEventListener("htmx:beforeSwap", (event) => {
-  const { xhr } = event.detail;
-  if (xhr.status < 400) return;
+  const { xhr, target, pathInfo } = event.detail;
+  if (xhr.status < 400) {
+    // No page of ours: perhaps a proxy asks who is there. That needs the whole window.
+    if (target.id === "list" && !xhr.responseText.includes('id="list"')) {
+      event.detail.shouldSwap = false;
+      location.assign(pathInfo.requestPath);
+    }
+    return;
+  }
   if (xhr.getResponseHeader("HX-Retarget") || xhr.status === 422) event.detail.shouldSwap = true;
   else lost();
 });
