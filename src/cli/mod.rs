@@ -1,1 +1,3 @@
+//! A file per command.
 
+pub mod seed;

@@ -1,4 +1,5 @@
 //! The catalogue of situations and the load generator.
 
 pub mod rows;
+pub mod seed;
 pub mod write;

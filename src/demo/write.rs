@@ -4,7 +4,10 @@
 use std::collections::HashMap;
 
 use super::rows::InsertRow;
-use crate::db::{Db, DbError, Dialect, Statement, Val};
+use crate::{
+    db::{Db, DbError, Dialect, Statement, Val},
+    durable::store::schema::tables,
+};
 
 /// How many rows go into one transaction: large enough that commits do not count, small enough
 /// that an interrupted load loses little and the log stays short.
@@ -22,8 +25,7 @@ fn max_binds(dialect: Dialect) -> usize {
 
 /// Inserts all rows and returns how many there were. `progress` hears the running total.
 ///
-/// Rows of one table and one set of columns go together; tables keep the order in which they
-/// first appear, so that a row may refer to rows before it.
+/// Rows of one table and one set of columns go together, tables that others refer to first.
 pub async fn write(
     db: &Db,
     rows: Vec<InsertRow>,
@@ -83,14 +85,9 @@ fn grouped(batch: Vec<InsertRow>) -> Vec<Group> {
             .rows
             .push(values.filter(|value| *value != Val::Null).collect());
     }
-    // Parents first: a group made by a late row of an early table must not come last.
-    let mut order: Vec<&'static str> = Vec::new();
-    for group in &groups {
-        if !order.contains(&group.table) {
-            order.push(group.table);
-        }
-    }
-    groups.sort_by_key(|group| order.iter().position(|table| *table == group.table));
+    // A row may refer to another anywhere in the batch: the tables referred to come first.
+    let order = |table| tables().iter().position(|known| known.name == table);
+    groups.sort_by_key(|group| order(group.table));
     groups
 }
 
@@ -146,12 +143,12 @@ mod tests {
     }
 
     #[test]
-    fn rows_group_by_table_and_columns_in_order_of_first_sight() {
+    fn rows_group_by_table_and_columns_with_the_tables_referred_to_first() {
         let groups = grouped(vec![
-            row("runs", &[("id", 1.into()), ("queue", Val::Null)]),
-            row("events", &[("id", 1.into())]),
-            row("runs", &[("id", 2.into())]),
-            row("runs", &[("id", 3.into()), ("queue", "q".into())]),
+            row("workflow_memos", &[("id", 1.into())]),
+            row("workflow_runs", &[("id", 1.into()), ("queue", Val::Null)]),
+            row("workflow_runs", &[("id", 2.into())]),
+            row("workflow_runs", &[("id", 3.into()), ("queue", "q".into())]),
         ]);
         let shape: Vec<_> = groups
             .iter()
@@ -160,9 +157,9 @@ mod tests {
         assert_eq!(
             shape,
             [
-                ("runs", vec!["id"], 2),
-                ("runs", vec!["id", "queue"], 1),
-                ("events", vec!["id"], 1),
+                ("workflow_runs", vec!["id"], 2),
+                ("workflow_runs", vec!["id", "queue"], 1),
+                ("workflow_memos", vec!["id"], 1),
             ]
         );
     }

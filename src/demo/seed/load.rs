@@ -1,0 +1,81 @@
+//! Writes a plan's runs into a database, in batches.
+
+use std::time::{Duration, Instant};
+
+use thiserror::Error;
+
+use super::{Generator, MARK, Plan};
+use crate::{
+    db::{Db, DbError},
+    demo::write::write,
+};
+
+/// Rows gathered before they are written: a transaction's worth.
+const BATCH: usize = 20_000;
+
+#[derive(Debug, Error)]
+pub enum SeedError {
+    #[error(transparent)]
+    Db(#[from] DbError),
+    #[error("{0}")]
+    Refused(String),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Loaded {
+    pub runs: u64,
+    pub rows: u64,
+    pub took: Duration,
+}
+
+impl std::fmt::Display for Loaded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let seconds = self.took.as_secs_f64();
+        #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+        let rate = self.rows as f64 / seconds.max(1e-3);
+        let Self { runs, rows, .. } = self;
+        write!(
+            f,
+            "{runs} runs, {rows} rows in {seconds:.1} s ({rate:.0} rows/s)"
+        )
+    }
+}
+
+/// Stops before made-up runs are mixed with real ones.
+pub async fn refuse_foreign_runs(db: &Db) -> Result<(), SeedError> {
+    let mut q = db.statement();
+    q.push("select 1 as found from {workflow_runs} where fairness_key is null or fairness_key <> ")
+        .bind(MARK)
+        .push(" limit 1");
+    if db.fetch(q).await?.is_empty() {
+        return Ok(());
+    }
+    Err(SeedError::Refused(
+        "This database has runs that `seed` did not write; made-up runs among them cannot be \
+         taken out again. Use an empty database, or say --yes."
+            .into(),
+    ))
+}
+
+/// Writes everything; `progress` hears how many runs are written.
+pub async fn load(db: &Db, plan: Plan, mut progress: impl FnMut(u64)) -> Result<Loaded, SeedError> {
+    let began = Instant::now();
+    let mut generator = Generator::new(plan);
+    let mut rows = 0;
+    loop {
+        let mut batch = Vec::with_capacity(BATCH + 100);
+        while batch.len() < BATCH {
+            let Some(run) = generator.next() else { break };
+            batch.extend(run);
+        }
+        if batch.is_empty() {
+            return Ok(Loaded {
+                runs: generator.runs(),
+                rows,
+                took: began.elapsed(),
+            });
+        }
+        rows += write(db, batch, |_| ()).await?;
+        progress(generator.runs());
+    }
+}
