@@ -1,7 +1,10 @@
 //! `plimsoll seed`: fills a database with made-up runs, to see how everything holds up under a
 //! load one has not got yet.
 
-use std::{io::IsTerminal as _, time::Duration};
+use std::{
+    io::IsTerminal as _,
+    time::{Duration, Instant},
+};
 
 use chrono::{DateTime, Utc};
 use clap::{Args, ValueEnum};
@@ -55,7 +58,7 @@ pub enum ProjectionsArg {
 }
 
 pub async fn run(args: SeedArgs) -> Result<(), SeedError> {
-    let db = open(&args).await?;
+    let (db, fresh) = open(&args).await?;
     if !args.yes {
         refuse_foreign_runs(&db).await?;
     }
@@ -72,13 +75,19 @@ pub async fn run(args: SeedArgs) -> Result<(), SeedError> {
     let bar = progress_bar(args.runs);
     let loaded = load(&db, plan, |runs| bar.set_position(runs)).await;
     bar.finish_and_clear();
-    db.close().await;
     println!("{}", loaded?);
+    if fresh {
+        let began = Instant::now();
+        schema::create_indexes(&db).await?;
+        println!("indexes in {:.1} s", began.elapsed().as_secs_f64());
+    }
+    db.close().await;
     Ok(())
 }
 
-/// Opens the database, with its tables made where that was asked for and there were none.
-async fn open(args: &SeedArgs) -> Result<Db, SeedError> {
+/// Opens the database, with its tables made where that was asked for and there were none; says
+/// whether they were, because they then still lack their indexes.
+async fn open(args: &SeedArgs) -> Result<(Db, bool), SeedError> {
     let mut settings = Settings::new(&args.database_url).writable();
     settings.prefix.clone_from(&args.table_prefix);
     settings.create = args.create;
@@ -86,10 +95,10 @@ async fn open(args: &SeedArgs) -> Result<Db, SeedError> {
     // A batch may have to wait for a checkpoint.
     settings.statement_timeout = Duration::from_mins(10);
     let db = Db::connect(&settings).await?;
-    if args.create && schema::create(&db).await? {
+    if args.create && schema::create_tables(&db).await? {
         db.close().await;
         settings.bulk = true;
-        return Ok(Db::connect(&settings).await?);
+        return Ok((Db::connect(&settings).await?, true));
     }
     let report = schema::check(&db).await?;
     if !report.missing_tables.is_empty() || !report.missing_columns.is_empty() {
@@ -100,7 +109,7 @@ async fn open(args: &SeedArgs) -> Result<Db, SeedError> {
         };
         return Err(SeedError::Refused(format!("{report}{hint}")));
     }
-    Ok(db)
+    Ok((db, false))
 }
 
 fn progress_bar(runs: u64) -> ProgressBar {

@@ -14,7 +14,7 @@ use crate::{
 const ROWS_PER_TRANSACTION: usize = 50_000;
 
 /// Longer statements cost more to parse than they save in round trips.
-const ROWS_PER_STATEMENT: usize = 200;
+const ROWS_PER_STATEMENT: usize = 256;
 
 fn max_binds(dialect: Dialect) -> usize {
     match dialect {
@@ -58,32 +58,24 @@ struct Group {
 
 fn grouped(batch: Vec<InsertRow>) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
-    // Two levels, so that the look-up of each row allocates nothing.
-    let mut by_table: HashMap<&'static str, Vec<usize>> = HashMap::new();
+    let mut known: HashMap<(&'static str, Vec<&'static str>), usize> = HashMap::new();
     for row in batch {
         // A null is what an unnamed column gets anyway, and a statement without nulls has
         // settled types: it is prepared once and used again.
-        let cells = || row.cells.iter().filter(|(_, value)| *value != Val::Null);
-        let known = by_table.entry(row.table).or_default();
-        let same = |at: &&usize| {
-            let columns = &groups[**at].columns;
-            cells().map(|(name, _)| name).eq(columns)
-        };
-        let at = if let Some(at) = known.iter().find(same) {
-            *at
-        } else {
+        let cells = row
+            .cells
+            .into_iter()
+            .filter(|(_, value)| *value != Val::Null);
+        let (columns, values): (Vec<_>, Vec<_>) = cells.unzip();
+        let at = *known.entry((row.table, columns)).or_insert_with_key(|key| {
             groups.push(Group {
                 table: row.table,
-                columns: cells().map(|(name, _)| *name).collect(),
+                columns: key.1.clone(),
                 rows: Vec::new(),
             });
-            known.push(groups.len() - 1);
             groups.len() - 1
-        };
-        let values = row.cells.into_iter().map(|(_, value)| value);
-        groups[at]
-            .rows
-            .push(values.filter(|value| *value != Val::Null).collect());
+        });
+        groups[at].rows.push(values);
     }
     // A row may refer to another anywhere in the batch: the tables referred to come first.
     let order = |table| tables().iter().position(|known| known.name == table);
@@ -99,11 +91,13 @@ impl Group {
             rows,
         } = self;
         let fitting = max_binds(db.dialect()) / columns.len().max(1);
-        let size = fitting.clamp(1, ROWS_PER_STATEMENT);
+        let most = fitting.clamp(1, ROWS_PER_STATEMENT);
         let mut rows = rows.into_iter();
         std::iter::from_fn(move || {
+            // Powers of two: the same few statements again, whatever is left over.
+            let size = 1 << most.min(rows.len()).checked_ilog2()?;
             let chunk: Vec<Vec<Val>> = rows.by_ref().take(size).collect();
-            (!chunk.is_empty()).then(|| insert(db, table, &columns, chunk))
+            Some(insert(db, table, &columns, chunk))
         })
     }
 }
