@@ -13,7 +13,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::{
     clock::Clock,
     db::{Db, Settings},
-    demo::seed::{Plan, Projections, SeedError, load, refuse_foreign_runs},
+    demo::seed::{Plan, Projections, SeedError, load, refuse_foreign_runs, refuse_repetition},
     durable::store::schema,
 };
 
@@ -72,6 +72,7 @@ pub async fn run(args: SeedArgs) -> Result<(), SeedError> {
             ProjectionsArg::Summaries => Projections::Summaries,
         },
     };
+    refuse_repetition(&db, &plan).await?;
     let bar = progress_bar(args.runs);
     let loaded = load(&db, plan, |runs| bar.set_position(runs)).await;
     bar.finish_and_clear();

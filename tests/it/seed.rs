@@ -2,7 +2,7 @@
 //! accident.
 
 use plimsoll::{
-    db::{Db, Settings},
+    db::{Db, Dialect, Settings},
     demo::seed::{self, Plan, Projections, SeedError},
     durable::store::schema,
 };
@@ -85,7 +85,24 @@ async fn the_command_makes_a_file_of_its_own_and_explains_what_it_will_not_do() 
         number(&db, "select count(*) as n from {workflow_runs}").await,
         20
     );
+    let indexes =
+        "select count(*) as n from sqlite_master where type = 'index' and sql is not null";
+    let wanted = schema::scripts(Dialect::Sqlite).concat();
+    let wanted = wanted
+        .lines()
+        .filter(|line| line.contains(" index if not exists "));
+    assert_eq!(
+        usize::try_from(number(&db, indexes).await),
+        Ok(wanted.count())
+    );
     db.close().await;
+
+    let again = plimsoll::cli::seed::run(args.clone()).await.unwrap_err();
+    assert!(
+        again
+            .to_string()
+            .starts_with("These very runs are here already")
+    );
 
     let elsewhere = plimsoll::cli::seed::SeedArgs {
         table_prefix: "app_".into(),

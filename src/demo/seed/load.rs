@@ -58,6 +58,24 @@ pub async fn refuse_foreign_runs(db: &Db) -> Result<(), SeedError> {
     ))
 }
 
+/// Stops before the very same runs are written a second time.
+pub async fn refuse_repetition(db: &Db, plan: &Plan) -> Result<(), SeedError> {
+    let first = Generator::new(plan.clone()).next().unwrap_or_default();
+    let instance = first
+        .iter()
+        .find(|row| row.table == "workflow_instances")
+        .and_then(|row| row.text("id"));
+    let mut q = db.statement();
+    q.push("select 1 as found from {workflow_instances} where id = ")
+        .bind(instance.unwrap_or_default());
+    if db.fetch(q).await?.is_empty() {
+        return Ok(());
+    }
+    Err(SeedError::Refused(
+        "These very runs are here already; use another --seed or --clock for more.".into(),
+    ))
+}
+
 /// Writes everything; `progress` hears how many runs are written.
 pub async fn load(db: &Db, plan: Plan, mut progress: impl FnMut(u64)) -> Result<Loaded, SeedError> {
     let began = Instant::now();

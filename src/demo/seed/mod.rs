@@ -16,7 +16,7 @@ mod story;
 mod timer;
 mod waits;
 
-pub use load::{Loaded, SeedError, load, refuse_foreign_runs};
+pub use load::{Loaded, SeedError, load, refuse_foreign_runs, refuse_repetition};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
