@@ -119,8 +119,7 @@ impl Draft<'_> {
             doing.started = Some(claimed);
             self.task = Some(doing.task.clone());
             let open = last && matches!(end, Activity::Leased);
-            let expires =
-                open.then(|| self.clock + LEASE - TimeDelta::seconds(self.rng.i64(1..60)));
+            let expires = open.then(|| claimed + LEASE);
             let status = if open { "leased" } else { "completed" };
             let lease = Some((claimed, expires));
             let id = doing.task.clone();
