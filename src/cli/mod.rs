@@ -143,3 +143,34 @@ fn start_log(config: &Config) -> Result<(), CliError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::Cli;
+
+    #[test]
+    fn the_readme_has_a_line_for_every_setting() {
+        let readme = include_str!("../../README.md");
+        let cli = Cli::command();
+        let serve = cli.find_subcommand("serve").expect("serve is a command");
+        for arg in serve.get_arguments() {
+            let Some(flag) = arg.get_long().filter(|flag| *flag != "help") else {
+                continue;
+            };
+            let line = readme
+                .lines()
+                .find(|line| line.starts_with(&format!("| `--{flag}` |")))
+                .unwrap_or_else(|| panic!("README.md has no line for --{flag}"));
+            if let Some(name) = arg.get_env() {
+                let name = name.to_string_lossy();
+                assert!(line.contains(&format!("| `{name}` |")), "{line}: {name}");
+            }
+            if !matches!(flag, "config" | "print-config") {
+                let key = flag.replace('-', "_");
+                assert!(line.contains(&format!("| `{key}` |")), "{line}: {key}");
+            }
+        }
+    }
+}

@@ -20,6 +20,8 @@ pub struct ListRequest {
     /// `page=`, for callers that count pages.
     pub number: Option<u32>,
     pub errors: Vec<FilterError>,
+    /// Parameters with an error, as they were given, so that a form can show them again.
+    pub refused: Vec<(String, String)>,
     /// The URL carries blank fields of a form; the tidy one says the same.
     pub untidy: bool,
 }
@@ -39,7 +41,8 @@ impl ListRequest {
             .collect();
         let given = params.len();
         params.retain(|(_, value)| !value.trim().is_empty());
-        let untidy = params.len() < given || fold_attribute(&mut params);
+        let blank = params.len() < given;
+        let untidy = fold_attribute(&mut params) || blank;
         let (filter, mut errors) = Filter::parse(
             params
                 .iter()
@@ -105,7 +108,13 @@ impl ListRequest {
                 None
             }
         };
+        let refused = params
+            .iter()
+            .filter(|(name, _)| errors.iter().any(|error| error.param == *name))
+            .cloned()
+            .collect();
         Self {
+            refused,
             page: PageRequest {
                 filter,
                 direction,
