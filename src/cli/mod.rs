@@ -1,7 +1,7 @@
 //! The command line: one file per command.
 
 mod demo;
-mod seed;
+pub mod seed;
 mod serve;
 
 use std::{path::PathBuf, process::ExitCode};
