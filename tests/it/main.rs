@@ -8,3 +8,4 @@ mod copying;
 mod reading;
 mod rig;
 mod schema;
+mod seed;
