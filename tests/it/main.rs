@@ -1,7 +1,8 @@
 //! The one integration binary: everything that needs a real database, on every database.
 //!
 //! `./test` or `scripts/databases run -- cargo test` runs it with a temporary PostgreSQL and
-//! MariaDB; `PLIMSOLL_TEST_DATABASES=sqlite cargo test` is the quick mode.
+//! MariaDB. Without them, the tests that need one fail; `./test --quick` leaves those out by
+//! name: every test of another database is called `…::postgres` or `…::mysql`.
 
 mod column_kinds;
 mod copying;

@@ -78,15 +78,6 @@ pub async fn on<F>(dialect: Dialect, body: impl FnOnce(TestDb) -> F)
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    if dialect != Dialect::Sqlite
-        && env::var("PLIMSOLL_TEST_DATABASES").is_ok_and(|list| list == "sqlite")
-    {
-        eprintln!(
-            "not run on {}: PLIMSOLL_TEST_DATABASES=sqlite",
-            dialect.name()
-        );
-        return;
-    }
     let place = Place::make(dialect).await;
     let db = TestDb {
         writable: connect(Settings::new(&place.url).writable()).await,
@@ -248,7 +239,7 @@ fn admin_url(variable: &str) -> String {
     env::var(variable).unwrap_or_else(|_| {
         panic!(
             "{variable} is not set: run ./test or `scripts/databases run -- cargo test`, which \
-             start a temporary server, or set PLIMSOLL_TEST_DATABASES=sqlite for the quick mode"
+             start a temporary server; ./test --quick leaves the tests that need one out"
         )
     })
 }
