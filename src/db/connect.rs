@@ -194,6 +194,8 @@ async fn postgres(settings: &Settings) -> Result<Pool, DbError> {
             ),
             // A just-in-time compiled plan costs more than any page here takes.
             ("jit", "off"),
+            // The values decide which index is walked: a plan for any value may scan.
+            ("plan_cache_mode", "force_custom_plan"),
         ])
         .disable_statement_logging();
     let pool = PgPoolOptions::new()

@@ -5,7 +5,9 @@
 //! name: every test of another database is called `…::postgres` or `…::mysql`.
 
 mod column_kinds;
+mod compare;
 mod copying;
+mod list_item;
 mod reading;
 mod rig;
 mod schema;

@@ -11,5 +11,5 @@ mod unprojected;
 
 pub use cursor::{Cursor, Key, Way};
 pub use filter::{Field, Filter, FilterError, Kind, Term, categories, field, task_problems};
-pub use page::{Direction, Looked, PageRequest, RunPage, page, skip_to};
+pub use page::{Direction, Looked, PageRequest, RunPage, Skipped, WINDOW, page, skip};
 pub use unprojected::{CHECKED, unprojected};

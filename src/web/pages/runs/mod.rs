@@ -263,11 +263,7 @@ impl RunsView {
             next: place(page.and_then(|page| page.next.as_ref())),
             note: note(&answer.rows, page, &layout),
             look_on: page
-                .filter(|page| {
-                    page.looked
-                        .as_ref()
-                        .is_some_and(|looked| looked.until.is_some())
-                })
+                .filter(|page| page.looked.as_ref().is_some_and(|looked| !looked.complete))
                 .filter(|page| page.rows.len() < list.page.size as usize)
                 .and_then(|page| place(page.next.as_ref())),
             rows: answer.rows.into_iter().map(view).collect(),
@@ -374,11 +370,16 @@ fn note(rows: &[ListRow], page: Option<&RunPage>, layout: &Layout) -> String {
         };
         let window = format::number(i64::from(looked.rows));
         note = match looked.until {
+            _ if looked.complete => {
+                format!("{note}. Looked at all {among} there are from here")
+            }
             Some(until) => format!(
                 "{note}. No index serves this filter: looked at {window} {among}, as far as {}",
                 at(until)
             ),
-            None => format!("{note}. Looked at all {among} there are from here"),
+            None => format!(
+                "{note}. No index serves this filter: looked at {window} {among} without a time"
+            ),
         };
     }
     note
