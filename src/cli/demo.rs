@@ -25,9 +25,13 @@ pub struct DemoArgs {
     #[arg(long, env = "PLIMSOLL_BASE_PATH", value_name = "PATH")]
     base_path: Option<String>,
 
-    /// Freeze the clock at this moment; the situations are laid out around it
+    /// The moment the situations are laid out around, and the clock stands still at [default: now]
     #[arg(long, env = "PLIMSOLL_CLOCK", value_name = "RFC3339")]
     clock: Option<chrono::DateTime<chrono::Utc>>,
+
+    /// Let the clock run: leases expire, dispatches become overdue, stories grow old
+    #[arg(long, conflicts_with = "clock")]
+    live_clock: bool,
 
     /// What to log, such as info or plimsoll=debug
     #[arg(
@@ -43,7 +47,13 @@ pub async fn run(args: DemoArgs) -> Result<(), CliError> {
     let options = Options {
         listen: args.listen,
         base_path: args.base_path,
-        clock: args.clock,
+        // A situation is only true at its own moment: ten seconds later "just started" is
+        // overdue.
+        clock: if args.live_clock {
+            None
+        } else {
+            args.clock.or_else(|| Some(Clock::System.now()))
+        },
         log: Some(args.log),
         ..Options::default()
     };

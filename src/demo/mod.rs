@@ -1,11 +1,16 @@
 //! The catalogue of situations and the load generator.
+//!
+//! [`catalogue`] is a pure function of `now`: no clock, no chance, no database. What it returns
+//! is rows ([`rows::InsertRow`]); writing them somewhere is somebody else's work. The rows carry
+//! their own explanation to the page: the memo entry [`STORY_MEMO`] and the visibility label
+//! [`SITUATION_LABEL`] on the run a situation is about.
 
 pub mod builder;
 pub mod rows;
 mod situations;
 pub mod write;
 
-pub use builder::STORY_MEMO;
+pub use builder::{SITUATION_LABEL, STORY_MEMO};
 pub use situations::{Situation, catalogue};
 
 /// A file of the corpus the real engine wrote, for tests; `None` (said aloud) where it is absent.

@@ -347,6 +347,8 @@ impl RunBuilder {
     /// The activity missed a deadline for the last time.
     pub fn time_out_activity(&mut self, index: usize, kind: &str, message: &str) -> &mut Self {
         let task = self.activity_task(index);
+        // Nobody will finish the attempt any more, so its task ends before the event is written.
+        self.close_task(task, "cancelled");
         self.close_attempt(index, "expired", "failed");
         let thrown = Thrown::new(
             r"Workflow\V2\Exceptions\ActivityTimeoutException",
@@ -400,6 +402,7 @@ impl RunBuilder {
             } else {
                 thrown.trace_preview()
             },
+            exception: thrown.json(),
             at: self.at,
         });
         id
@@ -423,7 +426,9 @@ impl RunBuilder {
         let payload = self.activity_payload(index, more, true);
         let task_id = self.tasks[task].id.clone();
         self.event(kind, payload, Some(&task_id), None);
-        self.close_task(task, "completed");
+        if self.tasks[task].is_open() {
+            self.close_task(task, "completed");
+        }
         let activity = &self.activities[index];
         let group = activity.group.as_ref().map(|group| group.id.clone());
         let barrier = kind == "ActivityCompleted"

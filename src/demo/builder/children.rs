@@ -125,13 +125,14 @@ impl RunBuilder {
         match child.failures.last() {
             Some(failure) if child.status != "completed" => {
                 payload["failure_id"] = json!(failure.id);
-                payload["failure_category"] = json!(failure.category);
+                // The child's own class of failure; without one, that it was a child says all.
+                let category = failure.category.unwrap_or("child_workflow");
+                payload["failure_category"] = json!(category);
+                if kind == "ChildRunFailed" {
+                    payload["exception"] = failure.exception.clone();
+                }
                 payload["exception_class"] = json!(failure.class);
                 payload["message"] = json!(failure.message);
-                if kind == "ChildRunFailed" {
-                    payload["exception_type"] = json!(null);
-                    payload["code"] = json!(0);
-                }
             }
             _ => {
                 payload["output"] = json!(child.output);

@@ -2,6 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
+use super::model::Task;
 use super::{RunBuilder, Thrown, blob, extend, iso, iso_offset, snapshots};
 
 impl RunBuilder {
@@ -186,7 +187,19 @@ impl RunBuilder {
                 attempt.closed_at = Some(at);
                 attempt.lease_expires_at = None;
             }
+            let id = activity.id.clone();
+            let carries = |task: &Task| task.payload["activity_execution_id"] == json!(id);
+            let task = self.tasks.iter().position(|t| t.is_open() && carries(t));
+            if let Some(task) = task {
+                self.close_task(task, "cancelled");
+            }
+            let activity = &self.activities[index];
             let attempt = activity.attempts.last();
+            let snapshot = attempt.map(|attempt| {
+                let mut snapshot = snapshots::attempt(attempt);
+                extend(&mut snapshot, json!({"activity_execution_id": id}));
+                snapshot
+            });
             let payload = json!({
                 "activity_execution_id": activity.id,
                 "activity_class": activity.class,
@@ -197,9 +210,10 @@ impl RunBuilder {
                 "attempt_number": attempt.map_or(0, |a| a.number),
                 "cancelled_at": iso(at),
                 "activity": snapshots::activity(activity),
-                "activity_attempt": attempt.map(snapshots::attempt),
+                "activity_attempt": snapshot,
             });
-            self.event("ActivityCancelled", payload, None, command);
+            let task = task.map(|task| self.tasks[task].id.clone());
+            self.event("ActivityCancelled", payload, task.as_deref(), command);
         }
         for index in 0..self.timers.len() {
             self.cancel_timer(index, command);

@@ -19,7 +19,7 @@ impl RunBuilder {
             .set("namespace", self.start.namespace.clone())
             .set("task_type", task.kind)
             .set("status", task.status)
-            .set("compatibility", self.start.compatibility.clone())
+            .set("compatibility", task.compatibility.clone())
             .json("payload", Some(&task.payload))
             .set("connection", task.connection.clone())
             .set("queue", task.queue.clone())
@@ -78,6 +78,7 @@ impl RunBuilder {
                 "parallel_group_path",
                 activity.group.as_ref().map(super::Group::path).as_ref(),
             )
+            .json("activity_options", options(activity).as_ref())
             .time(
                 "close_deadline_at",
                 after(activity.policy.start_to_close, activity.started_at),
@@ -354,4 +355,26 @@ impl RunBuilder {
 
 fn count(len: usize) -> u32 {
     u32::try_from(len).expect("a story is short")
+}
+
+/// The overrides of the call itself, written only where the call had some.
+fn options(activity: &Activity) -> Option<Json> {
+    let policy = &activity.policy;
+    policy.start_to_close.map(|start_to_close| {
+        json!({
+            "connection": null,
+            "queue": activity.queue,
+            "max_attempts": policy.max_attempts,
+            "backoff": policy.backoff,
+            "start_to_close_timeout": start_to_close,
+            "schedule_to_start_timeout": null,
+            "schedule_to_close_timeout": null,
+            "heartbeat_timeout": policy.heartbeat,
+            "non_retryable_error_types": policy.non_retryable,
+            "worker_session": null,
+            "priority": null,
+            "fairness_key": null,
+            "fairness_weight": null,
+        })
+    })
 }

@@ -35,7 +35,7 @@ use crate::durable::payload::avro;
 
 pub use activities::Step;
 pub(super) use closing::limit_keys;
-pub use emit::STORY_MEMO;
+pub use emit::{SITUATION_LABEL, STORY_MEMO};
 pub use ids::{IdMint, digest};
 pub use model::{Group, Policy, Task};
 pub use schedule::ScheduleBuilder;

@@ -56,6 +56,7 @@ pub struct Task {
     pub id: String,
     pub kind: &'static str,
     pub status: &'static str,
+    pub compatibility: Option<String>,
     pub payload: Json,
     pub connection: Option<String>,
     pub queue: Option<String>,
@@ -226,7 +227,7 @@ pub struct Timer {
 pub struct ConditionWait {
     pub id: String,
     pub key: Option<String>,
-    pub fingerprint: Option<String>,
+    pub fingerprint: String,
     pub sequence: u32,
     pub timeout: Option<u32>,
     pub timer: Option<usize>,
@@ -314,6 +315,8 @@ pub struct Failure {
     pub file: String,
     pub line: u32,
     pub trace: String,
+    /// The whole exception, as events carry it.
+    pub exception: Json,
     pub at: Time,
 }
 

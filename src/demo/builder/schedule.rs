@@ -24,6 +24,7 @@ pub struct ScheduleBuilder {
     next_fire_at: Option<Time>,
     last_fired_at: Option<Time>,
     paused_at: Option<Time>,
+    deleted_at: Option<Time>,
     skipped: Option<(&'static str, Time)>,
     latest: Option<String>,
     recent: Vec<Json>,
@@ -53,6 +54,7 @@ impl ScheduleBuilder {
             next_fire_at: Some(next),
             last_fired_at: None,
             paused_at: None,
+            deleted_at: None,
             skipped: None,
             latest: None,
             recent: Vec::new(),
@@ -78,6 +80,17 @@ impl ScheduleBuilder {
     /// The schedule started `run`, `lag` after the occurrence was due.
     pub fn triggered(&mut self, run: &RunBuilder, lag: TimeDelta, next: Time) -> &mut Self {
         let at = run.started_at;
+        let occurrence = occurrence(at - lag);
+        let payload = json!({
+            "workflow_instance_id": run.instance_id(),
+            "workflow_run_id": run.run_id(),
+            "outcome": "scheduled",
+            "effective_overlap_policy": self.overlap,
+            "trigger_number": self.fires + 1,
+            "occurrence_time": occurrence,
+        });
+        // The snapshot in the event is the schedule as it was before it fired.
+        self.event("ScheduleTriggered", payload, Some(run), at);
         self.fires += 1;
         self.last_fired_at = Some(at);
         self.next_fire_at = Some(next);
@@ -87,17 +100,9 @@ impl ScheduleBuilder {
             "run_id": run.run_id(),
             "outcome": "scheduled",
             "fired_at": iso_offset(at),
-            "occurrence_time": (at - lag).format("%Y-%m-%dT%H:%M:%S%.6f+00:00").to_string(),
+            "occurrence_time": occurrence,
             "fire_lag_ms": lag.num_milliseconds(),
         }));
-        let payload = json!({
-            "workflow_instance_id": run.instance_id(),
-            "workflow_run_id": run.run_id(),
-            "outcome": "scheduled",
-            "effective_overlap_policy": self.overlap,
-            "trigger_number": self.fires,
-        });
-        self.event("ScheduleTriggered", payload, Some(run), at);
         self
     }
 
@@ -121,6 +126,15 @@ impl ScheduleBuilder {
         self
     }
 
+    pub fn deleted(&mut self, at: Time) -> &mut Self {
+        self.status = "deleted";
+        self.deleted_at = Some(at);
+        self.next_fire_at = None;
+        let payload = json!({"reason": "deleted", "deleted_at": iso_offset(at)});
+        self.event("ScheduleDeleted", payload, None, at);
+        self
+    }
+
     fn event(&mut self, kind: &'static str, mut payload: Json, run: Option<&RunBuilder>, at: Time) {
         self.updated_at = at;
         payload["schedule"] = compact(json!({
@@ -132,6 +146,7 @@ impl ScheduleBuilder {
             "next_fire_at": self.next_fire_at.map(iso_offset),
             "last_fired_at": self.last_fired_at.map(iso_offset),
             "paused_at": self.paused_at.map(iso_offset),
+            "deleted_at": self.deleted_at.map(iso_offset),
             "fires_count": self.fires,
             "skipped_trigger_count": u32::from(self.skipped.is_some()),
             "latest_workflow_instance_id": self.latest,
@@ -175,6 +190,7 @@ impl ScheduleBuilder {
             .set("connection", "redis")
             .set("queue", "reports")
             .time("paused_at", self.paused_at)
+            .time("deleted_at", self.deleted_at)
             .set("last_skip_reason", self.skipped.map(|(reason, _)| reason))
             .time("last_skipped_at", self.skipped.map(|(_, at)| at))
             .set("skipped_trigger_count", i64::from(self.skipped.is_some()))
@@ -185,17 +201,23 @@ impl ScheduleBuilder {
 }
 
 impl RunBuilder {
-    /// The run knows which schedule started it.
-    pub fn triggered_by(&mut self, schedule: &ScheduleBuilder, number: u32) -> &mut Self {
+    /// The run knows which schedule started it, and for which occurrence.
+    pub fn triggered_by(&mut self, schedule: &ScheduleBuilder, lag: TimeDelta) -> &mut Self {
         let payload = json!({
             "schedule_id": schedule.key,
             "schedule_ulid": schedule.id,
             "cron_expression": schedule.spec["cron_expressions"][0],
             "timezone": schedule.spec["timezone"],
             "overlap_policy": schedule.overlap,
-            "trigger_number": number,
+            "trigger_number": schedule.fires + 1,
+            "occurrence_time": occurrence(self.at - lag),
         });
         self.event("ScheduleTriggered", payload, None, None);
         self
     }
+}
+
+/// Occurrences keep their microseconds and an offset, unlike every other time in JSON.
+fn occurrence(at: Time) -> String {
+    at.format("%Y-%m-%dT%H:%M:%S%.6f+00:00").to_string()
 }

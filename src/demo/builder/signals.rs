@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::model::{Command, Signal, SignalWait, TimerKind, Update};
-use super::{RunBuilder, blob};
+use super::{RunBuilder, blob, digest};
 
 impl RunBuilder {
     /// Workflow code waits for a signal, for at most `timeout` seconds.
@@ -50,12 +50,18 @@ impl RunBuilder {
         outcome: Option<&'static str>,
     ) -> usize {
         let (caller, context) = match source {
-            "waterline" => (
-                "Waterline",
-                json!({"caller": {"type": "waterline", "label": "Waterline"},
-                       "auth": {"status": "authorized", "method": "session"},
-                       "principal": {"type": "user", "id": "17", "label": "Mara Lindqvist"}}),
-            ),
+            "waterline" => {
+                let path = format!("/waterline/api/instances/{}/{kind}", self.start.instance);
+                (
+                    "Waterline UI",
+                    json!({"caller": {"type": "waterline", "label": "Waterline UI"},
+                           "auth": {"status": "authorized", "method": "waterline"},
+                           "request": {"method": "POST", "path": path, "ip": "10.4.0.17",
+                                       "user_agent": "Mozilla/5.0",
+                                       "fingerprint": format!("sha256:{}", digest(&path))},
+                           "principal": {"type": "user", "id": "17", "label": "Mara Lindqvist"}}),
+                )
+            }
             "webhook" => (
                 "Webhook",
                 json!({"caller": {"type": "webhook", "label": "Webhook"},
@@ -186,6 +192,30 @@ impl RunBuilder {
         });
     }
 
+    /// Somebody starts the same instance again and is refused.
+    pub fn reject_duplicate_start(&mut self) -> &mut Self {
+        self.park();
+        let arguments = self.start.arguments.clone();
+        let command = self.command("start", "php", Some(&arguments), Some("rejected_duplicate"));
+        self.commands[command].status = "rejected";
+        self.commands[command].rejection_reason = Some("instance_already_started");
+        let payload = json!({
+            "workflow_command_id": self.commands[command].id,
+            "workflow_instance_id": self.start.instance,
+            "workflow_run_id": self.run_id,
+            "workflow_class": self.start.class,
+            "workflow_type": self.start.kind,
+            "business_key": self.start.business_key,
+            "visibility_labels": null,
+            "memo": [],
+            "search_attributes": [],
+            "outcome": "rejected_duplicate",
+            "rejection_reason": "instance_already_started",
+        });
+        self.event("StartRejected", payload, None, Some(command));
+        self
+    }
+
     fn advance_cursor(&mut self, task: &str, message: Option<u32>) {
         let previous = self.message_cursor;
         self.message_cursor = message.unwrap_or(previous).max(previous);
@@ -291,7 +321,8 @@ impl RunBuilder {
     pub fn answer_update(&mut self, index: usize, result: &Json) -> &mut Self {
         let task = self.work();
         let at = self.at;
-        let sequence = self.next_step();
+        // An update takes no step of its own: it is applied where the code stands.
+        let sequence = self.step.max(1);
         let encoded = blob(result);
         let command = self.updates[index].command;
         let message = self.commands[command].message_sequence;

@@ -19,6 +19,7 @@ pub fn task(task: &Task) -> Json {
         "repair_count": task.repair_count,
         "connection": task.connection,
         "queue": task.queue,
+        "compatibility": task.compatibility,
         "last_dispatch_attempt_at": task.last_dispatch_attempt_at.map(iso),
         "last_dispatched_at": task.last_dispatched_at.map(iso),
         "last_dispatch_error": task.last_dispatch_error,
@@ -34,7 +35,11 @@ pub fn command(command: &Command, run_id: &str) -> Json {
         .into_iter()
         .filter_map(|key| Some((key.to_owned(), command.context.get(key)?.clone())))
         .collect::<serde_json::Map<_, _>>();
-    let auth = &command.context["auth"];
+    let (auth, principal, request) = (
+        &command.context["auth"],
+        &command.context["principal"],
+        &command.context["request"],
+    );
     compact(json!({
         "id": command.id,
         "sequence": command.sequence,
@@ -49,8 +54,14 @@ pub fn command(command: &Command, run_id: &str) -> Json {
         "source": command.source,
         "context": if context.is_empty() { Json::Null } else { Json::Object(context) },
         "caller_label": command.caller,
+        "principal_type": principal["type"],
+        "principal_id": principal["id"],
+        "principal_label": principal["label"],
         "auth_status": auth["status"],
         "auth_method": auth["method"],
+        "request_method": request["method"],
+        "request_path": request["path"],
+        "request_fingerprint": request["fingerprint"],
         "status": command.status,
         "outcome": command.outcome,
         "rejection_reason": command.rejection_reason,

@@ -13,6 +13,7 @@ impl RunBuilder {
             id: self.mint.row(self.at),
             kind,
             status: "ready",
+            compatibility: self.start.compatibility.clone(),
             payload,
             connection: self.start.connection.clone(),
             queue: Some(self.start.queue.clone()),

@@ -18,14 +18,14 @@ impl RunBuilder {
     pub fn await_condition(&mut self, key: Option<&str>, timeout: Option<u32>) -> usize {
         let task = self.work();
         let sequence = self.next_step();
-        let fingerprint =
-            key.map(|key| format!("sha256:{}", digest(&format!("{}::{key}", self.start.class))));
+        let definition = format!("{}::{}", self.start.class, key.unwrap_or_default());
+        let fingerprint = format!("sha256:{}", digest(&definition));
         let id = self.mint.code(self.at);
         let mut payload = json!({"condition_wait_id": id});
         if let Some(key) = key {
             payload["condition_key"] = json!(key);
-            payload["condition_definition_fingerprint"] = json!(fingerprint);
         }
+        payload["condition_definition_fingerprint"] = json!(fingerprint);
         payload["sequence"] = json!(sequence);
         if let Some(seconds) = timeout {
             payload["timeout_seconds"] = json!(seconds);
@@ -105,8 +105,8 @@ impl RunBuilder {
                 owner["condition_wait_id"] = json!(wait.id);
                 if let Some(key) = &wait.key {
                     owner["condition_key"] = json!(key);
-                    owner["condition_definition_fingerprint"] = json!(wait.fingerprint);
                 }
+                owner["condition_definition_fingerprint"] = json!(wait.fingerprint);
                 owner
             }
             TimerKind::Signal(wait) => {
@@ -214,8 +214,8 @@ impl RunBuilder {
         let mut payload = json!({"condition_wait_id": wait.id});
         if let Some(key) = &wait.key {
             payload["condition_key"] = json!(key);
-            payload["condition_definition_fingerprint"] = json!(wait.fingerprint);
         }
+        payload["condition_definition_fingerprint"] = json!(wait.fingerprint);
         payload["sequence"] = json!(wait.sequence);
         let timer = wait.timer;
         self.event("ConditionWaitSatisfied", payload, Some(&task), None);

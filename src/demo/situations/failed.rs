@@ -12,6 +12,7 @@ pub(super) fn situations(now: DateTime<Utc>) -> Vec<Situation> {
         activity_after_retries(now),
         non_retryable(now),
         child(now),
+        unclassified_child(now),
         execution_timeout(now),
         run_timeout(now),
         activity_timeout(now),
@@ -162,6 +163,32 @@ fn child(now: DateTime<Utc>) -> Situation {
     Situation::of(
         "failed-child",
         "A return failed because its refund, a child workflow, failed.",
+        run,
+        now,
+    )
+    .and(child, now)
+}
+
+/// The category `child_workflow` itself: the child's failure has none of its own.
+fn unclassified_child(now: DateTime<Utc>) -> Situation {
+    let mut run = Start::new("month.close", "close-2026-10")
+        .queue("reports")
+        .at(now - hours(31));
+    let (ledger, mut child) = run.start_child(
+        Start::new("legacy.ledger", "ledger-2026-10").queue("reports"),
+        None,
+    );
+    run.park();
+    let thrown = Thrown::new(r"App\Legacy\LedgerLocked", "Ledger 2026-10 is locked");
+    child.pass(secs(9)).lose_tasks();
+    child
+        .unclassified_failure(&thrown)
+        .close_row("failed", "failed");
+    run.child_closed(ledger, &child);
+    run.fail("application", &thrown, json!({}));
+    Situation::of(
+        "failed-child-unclassified",
+        "The books could not be closed: a child failed, and nobody recorded what kind of failure.",
         run,
         now,
     )

@@ -20,7 +20,9 @@ pub(super) fn situations(now: DateTime<Utc>) -> Vec<Situation> {
         signal_timeout(now),
         nothing(now),
         running_activity(now),
+        activity_result(now),
         row_only_activity(now),
+        row_only_closed_activity(now),
         row_only_child(now),
         stale(now),
         missing(now),
@@ -227,6 +229,36 @@ fn running_activity(now: DateTime<Utc>) -> Situation {
     Situation::of(
         "activity-running-without-task",
         "A worker says it is loading products, but the task it holds does not exist.",
+        run,
+        now,
+    )
+}
+
+fn activity_result(now: DateTime<Utc>) -> Situation {
+    let mut run = order("48254", now - mins(25));
+    run.run_step(
+        Step::new("reserve-stock"),
+        millis(540),
+        &json!({"reserved": 1}),
+    )
+    .lose_tasks();
+    Situation::of(
+        "activity-result-task-lost",
+        "Stock is reserved, but the task that would go on with the order is gone.",
+        run,
+        now,
+    )
+}
+
+fn row_only_closed_activity(now: DateTime<Utc>) -> Situation {
+    let mut run = Start::new("legacy.sync", "legacy-sync-2025-03")
+        .without_history()
+        .at(now - hours(51));
+    run.pass(secs(30));
+    run.row_only_activity(Step::new("pull-orders").args(json!(["erp"])), "completed");
+    Situation::of(
+        "row-only-closed-activity",
+        "A finished activity has no history behind it, so replay cannot pass it.",
         run,
         now,
     )

@@ -164,9 +164,25 @@ fn hostile(now: DateTime<Utc>) -> Situation {
     situation
 }
 
-/// Puts hostile text before the sentences the builder writes itself.
+/// Puts hostile text into what no verb takes: the builder's own sentences, and what an
+/// integrator may write about the caller of a command.
 fn foul(row: &mut InsertRow) {
-    for column in ["summary", "wait_reason", "liveness_reason", "trace_preview"] {
+    let mut columns = vec!["summary", "wait_reason", "liveness_reason", "trace_preview"];
+    if row.table == "workflow_commands" {
+        columns.push("source");
+        let label = format!("{HOSTILE}caller");
+        let context = json!({
+            "caller": {"type": "webhook", "label": label},
+            "auth": {"status": label, "method": label},
+            "request": {"method": "POST", "path": label, "user_agent": label},
+            "principal": {"type": label, "id": label, "label": label},
+        });
+        row.replace("context", context.to_string());
+    }
+    if row.table == "activity_executions" {
+        columns.push("connection");
+    }
+    for column in columns {
         let clean = row.text(column).filter(|text| !text.contains(HOSTILE));
         if let Some(text) = clean.map(|text| format!("{HOSTILE}{text}")) {
             row.replace(column, text);
@@ -214,10 +230,10 @@ fn from_the_future(row: &mut InsertRow) {
             row.replace("status", "parked");
         }
         "workflow_history_events" if row.text("event_type") == Some("TimerScheduled") => {
-            row.replace("event_type", "QuorumRequested");
+            row.replace("event_type", "QuorumProposed");
         }
         "workflow_run_timeline_entries" if row.text("type") == Some("TimerScheduled") => {
-            row.replace("type", "QuorumRequested");
+            row.replace("type", "QuorumProposed");
             row.replace("kind", "quorum");
         }
         _ => {}

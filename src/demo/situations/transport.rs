@@ -17,6 +17,8 @@ pub(super) fn situations(now: DateTime<Utc>) -> Vec<Situation> {
         repair_backoff(now),
         claim_failed(now),
         incompatible(now),
+        timer_overdue(now),
+        deadline_passed(now),
     ]
 }
 
@@ -141,6 +143,35 @@ fn incompatible(now: DateTime<Utc>) -> Situation {
     Situation::of(
         "waiting-compatible-worker",
         "The run is pinned to a build that no live worker supports any more.",
+        run,
+        now,
+    )
+}
+
+fn timer_overdue(now: DateTime<Utc>) -> Situation {
+    let mut run = Start::new("mailbox.poll", "mailbox-press")
+        .queue("mail")
+        .at(now - mins(28));
+    run.sleep(1_500);
+    Situation::of(
+        "timer-overdue",
+        "The poller's timer was due minutes ago, but no worker has taken its task.",
+        run,
+        now,
+    )
+}
+
+fn deadline_passed(now: DateTime<Utc>) -> Situation {
+    let mut run = Start::new("order.payment-window", "pay-48281")
+        .namespace("production")
+        .business_key("ORD-48281")
+        .queue("orders")
+        .run_timeout(1_800)
+        .at(now - mins(36));
+    run.await_signal("payment-received", None);
+    Situation::of(
+        "run-deadline-passed",
+        "The run's deadline has passed, and nothing has enforced it yet.",
         run,
         now,
     )

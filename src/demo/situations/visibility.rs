@@ -27,14 +27,17 @@ fn schedules(now: DateTime<Utc>) -> Situation {
         now - hours(8),
     )
     .note("Revenue by country, for the morning meeting");
-    let mut run = Start::new("report.daily", "schedule:nightly-report:2026-11-15")
+    let fired = now - hours(8);
+    let lag = millis(620);
+    let instance = format!("schedule:nightly-report:{}", fired.timestamp());
+    let mut run = Start::new("report.daily", instance)
         .queue("reports")
         .label("trigger", "schedule")
-        .at(now - hours(8));
-    run.triggered_by(&nightly, 1)
+        .at(fired);
+    run.triggered_by(&nightly, lag)
         .run_step(Step::new("build-report"), mins(4), &json!({"rows": 18_112}))
-        .succeed(&json!({"file": "s3://reports/2026-11-15.pdf"}));
-    nightly.triggered(&run, millis(620), now + hours(16));
+        .succeed(&json!({"file": "s3://reports/daily.pdf"}));
+    nightly.triggered(&run, lag, now + hours(16));
     let mut poll = ScheduleBuilder::cron(
         "poll-suppliers",
         "*/15 * * * *",
@@ -51,15 +54,24 @@ fn schedules(now: DateTime<Utc>) -> Situation {
         now + mins(25),
     );
     paused.paused("Stopped while prices are migrated", now - days(1));
+    let mut gone = ScheduleBuilder::cron(
+        "old-newsletter",
+        "30 7 * * 1",
+        "campaign.send",
+        now - days(90),
+        now - days(5),
+    );
+    gone.deleted(now - days(7));
     Situation::of(
         "schedules",
-        "A nightly report started by its schedule; two more schedules are skipping and paused.",
+        "A nightly report started by its schedule; three more schedules skip, rest or are gone.",
         run,
         now,
     )
     .and_rows(nightly.build())
     .and_rows(poll.build())
     .and_rows(paused.build())
+    .and_rows(gone.build())
 }
 
 fn attributes(now: DateTime<Utc>) -> Situation {

@@ -18,6 +18,7 @@ pub(super) fn situations(now: DateTime<Utc>) -> Vec<Situation> {
         activity(now),
         update(now),
         signal_accepted(now),
+        duplicate_start(now),
     ]
 }
 
@@ -217,6 +218,23 @@ fn signal_accepted(now: DateTime<Utc>) -> Situation {
     Situation::of(
         "signal-accepted-task-ready",
         "The warehouse has just answered; a worker will apply the signal next.",
+        run,
+        now,
+    )
+}
+
+fn duplicate_start(now: DateTime<Utc>) -> Situation {
+    let mut run = Start::new("order.fulfil", "ord-48293")
+        .namespace("production")
+        .business_key("ORD-48293")
+        .queue("orders")
+        .signals(&["picked"])
+        .at(now - mins(16));
+    run.await_signal("picked", None);
+    run.park().pass(mins(4)).reject_duplicate_start();
+    Situation::of(
+        "duplicate-start-rejected",
+        "A second start of the same order was refused; the first one goes on.",
         run,
         now,
     )

@@ -47,7 +47,7 @@ impl RunBuilder {
             "condition_wait_id": condition.map(|wait| &wait.id),
             "condition_key": condition.and_then(|wait| wait.key.as_ref()),
             "condition_definition_fingerprint":
-                condition.and_then(|wait| wait.fingerprint.as_ref()),
+                condition.map(|wait| &wait.fingerprint),
             "signal_wait_id": signal.map(|wait| &wait.id),
             "signal_name": signal.map(|wait| &wait.name),
             "history_authority": "typed_history",
@@ -75,7 +75,7 @@ impl RunBuilder {
             .set("condition_key", condition.and_then(|wait| wait.key.clone()))
             .set(
                 "condition_definition_fingerprint",
-                condition.and_then(|wait| wait.fingerprint.clone()),
+                condition.map(|wait| wait.fingerprint.clone()),
             )
             .set("history_authority", "typed_history")
             .set("history_unsupported_reason", None::<&str>)
