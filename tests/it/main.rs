@@ -7,7 +7,11 @@
 mod column_kinds;
 mod compare;
 mod copying;
+mod list_http;
 mod list_item;
+mod list_plans;
 mod reading;
+mod reading_changes_nothing;
 mod rig;
 mod schema;
+mod shop;

@@ -9,7 +9,7 @@ use super::{
     filter::Filter,
 };
 use crate::{
-    db::{DbError, Snapshot, Statement},
+    db::{DbError, Dialect, Snapshot, Statement},
     durable::stored::RunSummary,
 };
 
@@ -237,7 +237,7 @@ impl Query<'_> {
             .push(self.access.path.key())
             .push(" as at, id from {workflow_run_summaries} where ");
         self.push_place(&mut q, section);
-        self.push_order(&mut q);
+        self.push_order(&mut q, section);
         q.push(" limit 1 offset ").bind(offset);
         let Some(mut row) = snapshot.fetch_one(q).await? else {
             return Ok(None);
@@ -296,7 +296,7 @@ impl Query<'_> {
         let Some(window) = window else {
             q.push(" from {workflow_run_summaries} where ");
             self.push_place(&mut q, section);
-            self.push_order(&mut q);
+            self.push_order(&mut q, section);
             q.push(" limit ").bind(limit);
             return q;
         };
@@ -309,7 +309,7 @@ impl Query<'_> {
             self.access.push_served(&mut q);
         } else {
             self.push_place(&mut q, section);
-            self.push_order(&mut q);
+            self.push_order(&mut q, section);
         }
         q.push(" limit ").bind(window).push(") as w where 1 = 1");
         for term in &self.access.residual {
@@ -320,7 +320,7 @@ impl Query<'_> {
             q.push(" and ");
             self.push_cursor(&mut q, section);
         }
-        self.push_order(&mut q);
+        self.push_order(&mut q, section);
         q.push(" limit ").bind(limit);
         q
     }
@@ -367,14 +367,20 @@ impl Query<'_> {
         }
     }
 
-    fn push_order(&self, q: &mut Statement) {
-        let down = if self.descends() { " desc, " } else { ", " };
+    /// Orders as the index is ordered, said the way each planner recognises: PostgreSQL takes
+    /// an `is null` for a constant only when its column is named too, MariaDB only when not.
+    fn push_order(&self, q: &mut Statement, section: Section) {
+        let down = if self.descends() { " desc" } else { "" };
         q.push(" order by ");
-        for column in self.access.path.order_prefix() {
-            q.push(column).push(down);
+        if q.dialect() != Dialect::MySql {
+            for column in self.access.path.order_prefix() {
+                q.push(column).push(down).push(", ");
+            }
         }
-        q.push(self.access.path.key()).push(down).push("id");
-        q.push(if self.descends() { " desc" } else { "" });
+        if section == Section::Timed || q.dialect() != Dialect::MySql {
+            q.push(self.access.path.key()).push(down).push(", ");
+        }
+        q.push("id").push(down);
     }
 
     /// Cuts the row that only showed there is more, and sets the cursors.
