@@ -4,6 +4,7 @@
 //! MariaDB. Without them, the tests that need one fail; `./test --quick` leaves those out by
 //! name: every test of another database is called `…::postgres` or `…::mysql`.
 
+mod cli;
 mod column_kinds;
 mod compare;
 mod copying;
