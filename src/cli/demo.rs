@@ -2,7 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::{CliError, serve::Prepared, start_log};
+use super::{
+    CliError,
+    serve::{Prepared, listen},
+    start_log,
+};
 use crate::{
     clock::Clock,
     config::Options,
@@ -60,6 +64,8 @@ pub async fn run(args: DemoArgs) -> Result<(), CliError> {
     let config = options.settle();
     start_log(&config)?;
     let prepared = Prepared::new(&config)?;
+    // Before the situations are laid out, which takes a moment.
+    let listener = listen(config.listen).await?;
 
     // Dropped, and with it removed, when serving ends.
     let mut temporary = None;
@@ -79,7 +85,7 @@ pub async fn run(args: DemoArgs) -> Result<(), CliError> {
     let url = format!("sqlite:{}", file.display());
     fill(&url, config.clock).await?;
     let db = Db::connect(&config.database(&url)).await?;
-    prepared.serve(&config, db, true).await
+    prepared.serve(&config, listener, db, true).await
 }
 
 /// Lays the situations out, once: a folder that holds them already is served as it is.

@@ -29,7 +29,8 @@ pub async fn run(config: &Config) -> Result<(), CliError> {
     let prepared = Prepared::new(config)?;
     let db = Db::connect(&config.database(url)).await?;
     let db = checked(db).await?;
-    prepared.serve(config, db, false).await
+    let listener = listen(config.listen).await?;
+    prepared.serve(config, listener, db, false).await
 }
 
 /// Everything that can be wrong before the database is asked.
@@ -53,8 +54,13 @@ impl Prepared {
     }
 
     /// Serves until asked to stop; prints the address on standard output.
-    pub async fn serve(self, config: &Config, db: Db, demo: bool) -> Result<(), CliError> {
-        let listener = listen(config.listen).await?;
+    pub async fn serve(
+        self,
+        config: &Config,
+        listener: TcpListener,
+        db: Db,
+        demo: bool,
+    ) -> Result<(), CliError> {
         let address = listener
             .local_addr()
             .map_err(|error| CliError::Failed(error.to_string()))?;
@@ -94,7 +100,7 @@ fn refuse_open_door(config: &Config) -> Result<(), CliError> {
     )))
 }
 
-async fn listen(address: SocketAddr) -> Result<TcpListener, CliError> {
+pub async fn listen(address: SocketAddr) -> Result<TcpListener, CliError> {
     TcpListener::bind(address).await.map_err(|error| {
         let what_to_do = match error.kind() {
             std::io::ErrorKind::AddrInUse => {

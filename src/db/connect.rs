@@ -3,7 +3,7 @@
 use std::{path::Path, str::FromStr as _, time::Duration};
 
 use sqlx::{
-    ConnectOptions as _, Executor as _, Row as _,
+    AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, Row as _,
     mysql::{MySqlConnectOptions, MySqlPoolOptions},
     postgres::{PgConnectOptions, PgPoolOptions},
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
@@ -108,15 +108,42 @@ fn bad_url(url: &str, error: &sqlx::Error) -> DbError {
     }
 }
 
-/// The URL without its password, fit for a message or a log.
+/// The URL without its secrets, fit for a message or a log. Works on the text, because a URL that
+/// cannot be parsed has a password too; when in doubt it hides more.
 pub fn masked(url: &str) -> String {
-    match url::Url::parse(url) {
-        Ok(mut parsed) if parsed.password().is_some() => {
-            let _ = parsed.set_password(Some("***"));
-            parsed.to_string()
-        }
-        _ => url.to_owned(),
-    }
+    let (scheme, rest) = match url.split_once("://") {
+        Some((scheme, rest)) if scheme != "sqlite" => (scheme, rest),
+        _ => return url.to_owned(),
+    };
+    let (place, query) = match rest.split_once('?') {
+        // A question mark inside the password comes before the host.
+        Some((place, query)) if place.contains('@') || !query.contains('@') => (place, Some(query)),
+        _ => (rest, None),
+    };
+    let place = match place.rsplit_once('@') {
+        Some((user, host)) => match user.split_once(':') {
+            Some((name, _)) => format!("{name}:***@{host}"),
+            None => place.to_owned(),
+        },
+        None => place.to_owned(),
+    };
+    let Some(query) = query else {
+        return format!("{scheme}://{place}");
+    };
+    let is_secret = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        ["pass", "pwd", "secret", "token"]
+            .iter()
+            .any(|word| name.contains(word))
+    };
+    let parameters: Vec<_> = query
+        .split('&')
+        .map(|parameter| match parameter.split_once('=') {
+            Some((name, _)) if is_secret(name) => format!("{name}=***"),
+            _ => parameter.to_owned(),
+        })
+        .collect();
+    format!("{scheme}://{place}?{}", parameters.join("&"))
 }
 
 async fn sqlite(settings: &Settings) -> Result<Pool, DbError> {
@@ -212,6 +239,8 @@ async fn postgres(settings: &Settings) -> Result<Pool, DbError> {
             ),
             // A just-in-time compiled plan costs more than any page here takes.
             ("jit", "off"),
+            // The values decide which index is walked: a plan for any value may scan.
+            ("plan_cache_mode", "force_custom_plan"),
         ])
         .disable_statement_logging();
     let options = if settings.bulk {
@@ -221,6 +250,9 @@ async fn postgres(settings: &Settings) -> Result<Pool, DbError> {
     } else {
         options
     };
+    try_once(&options)
+        .await
+        .map_err(|error| server_error(target.clone(), &error))?;
     let pool = PgPoolOptions::new()
         .max_connections(settings.pool_size)
         .acquire_timeout(ACQUIRE)
@@ -244,29 +276,43 @@ async fn mysql(settings: &Settings) -> Result<Pool, DbError> {
         options
     };
     let bulk = settings.bulk;
+    try_once(&options)
+        .await
+        .map_err(|error| server_error(target.clone(), &error))?;
     let timeout = settings.statement_timeout;
     let access = if settings.read_only { "only" } else { "write" };
+    let summaries = format!("{}workflow_run_summaries", settings.prefix);
     let pool = MySqlPoolOptions::new()
         .max_connections(settings.pool_size)
         .acquire_timeout(ACQUIRE)
         .test_before_acquire(false)
         .after_connect(move |connection, _| {
+            let summaries = summaries.clone();
             Box::pin(async move {
                 let version: String = sqlx::query("select version()")
                     .fetch_one(&mut *connection)
                     .await?
                     .try_get(0)?;
-                let limit = if version.contains("MariaDB") {
-                    format!("set session max_statement_time = {}", timeout.as_secs_f64())
+                // Joining two indexes, or filtering one by another, loses the order a page is
+                // read in: what looks cheap for all rows is dear for the first fifty.
+                let (limit, plans) = if version.contains("MariaDB") {
+                    (
+                        format!("set session max_statement_time = {}", timeout.as_secs_f64()),
+                        "set session optimizer_switch = 'index_merge=off,rowid_filter=off'",
+                    )
                 } else {
-                    format!("set session max_execution_time = {}", timeout.as_millis())
+                    (
+                        format!("set session max_execution_time = {}", timeout.as_millis()),
+                        "set session optimizer_switch = 'index_merge=off'",
+                    )
                 };
-                connection.execute(sqlx::AssertSqlSafe(limit)).await?;
+                connection.execute(plans).await?;
+                connection.execute(AssertSqlSafe(limit)).await?;
                 connection
                     .execute("set session transaction isolation level repeatable read")
                     .await?;
                 connection
-                    .execute(sqlx::AssertSqlSafe(format!(
+                    .execute(AssertSqlSafe(format!(
                         "set session transaction read {access}"
                     )))
                     .await?;
@@ -275,6 +321,7 @@ async fn mysql(settings: &Settings) -> Result<Pool, DbError> {
                         .execute("set session unique_checks = 0, foreign_key_checks = 0")
                         .await?;
                 }
+                compare_as_stored(connection, &summaries).await?;
                 Ok(())
             })
         })
@@ -282,6 +329,43 @@ async fn mysql(settings: &Settings) -> Result<Pool, DbError> {
         .await
         .map_err(|error| server_error(target, &error))?;
     Ok(Pool::MySql(pool))
+}
+
+/// Opens one connection and closes it: the pool would go on trying a server that refuses, and
+/// forget why it did.
+async fn try_once<O>(options: &O) -> Result<(), sqlx::Error>
+where
+    O: sqlx::ConnectOptions,
+    O::Connection: Sized,
+{
+    let connection = tokio::time::timeout(ACQUIRE, options.connect())
+        .await
+        .map_err(|_| sqlx::Error::PoolTimedOut)??;
+    connection.close().await
+}
+
+/// Gives what is bound the collation of what it is compared with. With another one, MariaDB
+/// takes an equality for no constant: it leaves the index that serves the list, and sorts.
+async fn compare_as_stored(
+    connection: &mut sqlx::MySqlConnection,
+    table: &str,
+) -> Result<(), sqlx::Error> {
+    let stored: Option<String> = sqlx::query(
+        "select collation_name from information_schema.columns \
+         where table_schema = database() and table_name = ? and column_name = 'namespace'",
+    )
+    .bind(table)
+    .fetch_optional(&mut *connection)
+    .await?
+    .and_then(|row| row.try_get(0).ok());
+    // Another character set could not carry every text that is bound.
+    let plain = |name: &String| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if let Some(name) = stored.filter(|name| name.starts_with("utf8mb4_") && plain(name)) {
+        connection
+            .execute(AssertSqlSafe(format!("set collation_connection = {name}")))
+            .await?;
+    }
+    Ok(())
 }
 
 fn server_error(target: String, error: &sqlx::Error) -> DbError {
@@ -301,5 +385,37 @@ fn server_error(target: String, error: &sqlx::Error) -> DbError {
         target,
         cause: short(error),
         advice,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::masked;
+
+    #[test]
+    fn no_part_of_a_url_shows_a_secret() {
+        for (url, shown) in [
+            ("postgres://app:s3cret@db/app", "postgres://app:***@db/app"),
+            (
+                "mysql://app:s3cret@db:3307/app?ssl-mode=required",
+                "mysql://app:***@db:3307/app?ssl-mode=required",
+            ),
+            ("postgres://app@db/app", "postgres://app@db/app"),
+            ("postgres://db:5432/app", "postgres://db:5432/app"),
+            (
+                "postgres://db/app?user=a&password=s3cret",
+                "postgres://db/app?user=a&password=***",
+            ),
+            (
+                "postgres://u:s3cret@h:port/db",
+                "postgres://u:***@h:port/db",
+            ),
+            ("postgres://u:s3/c@r#et@h/db", "postgres://u:***@h/db"),
+            ("postgres://u:s3?cret@h/db", "postgres://u:***@h/db"),
+            ("sqlite:/srv/a:b@c.sqlite", "sqlite:/srv/a:b@c.sqlite"),
+            ("sqlite:///srv/app.sqlite", "sqlite:///srv/app.sqlite"),
+        ] {
+            assert_eq!(masked(url), shown);
+        }
     }
 }

@@ -1,24 +1,57 @@
-//! How many statements one request sends. A page's cost must not grow with the tables, and the
-//! count in a response header is what lets a test hold it to that.
+//! What one request sends to the database. A page's cost must not grow with the tables: the
+//! count in a response header, and the statements themselves, let a test hold it to that.
 
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::Statement;
+
+#[derive(Default)]
+struct Sent {
+    count: AtomicU32,
+    statements: Option<Mutex<Vec<Statement>>>,
+}
 
 tokio::task_local! {
-    static STATEMENTS: Arc<AtomicU32>;
+    static SENT: Arc<Sent>;
 }
 
 /// Counts one statement. Outside [`counted`] (a command, a background pass) it does nothing.
 pub fn bump() {
-    let _ = STATEMENTS.try_with(|count| count.fetch_add(1, Ordering::Relaxed));
+    let _ = SENT.try_with(|sent| sent.count.fetch_add(1, Ordering::Relaxed));
+}
+
+/// Counts this statement, and keeps it where someone asked to see it.
+pub(super) fn sent(statement: &Statement) {
+    let _ = SENT.try_with(|sent| {
+        sent.count.fetch_add(1, Ordering::Relaxed);
+        if let Some(kept) = &sent.statements {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.push(statement.clone());
+        }
+    });
 }
 
 /// Runs a future and says how many statements it sent from its own task.
 pub async fn counted<F: Future>(future: F) -> (F::Output, u32) {
-    let count = Arc::new(AtomicU32::new(0));
-    let output = STATEMENTS.scope(Arc::clone(&count), future).await;
-    (output, count.load(Ordering::Relaxed))
+    let sent = Arc::new(Sent::default());
+    let output = SENT.scope(Arc::clone(&sent), future).await;
+    (output, sent.count.load(Ordering::Relaxed))
+}
+
+/// Runs a future and gives the statements it sent from its own task, for a test to `explain`.
+pub async fn recorded<F: Future>(future: F) -> (F::Output, Vec<Statement>) {
+    let sent = Arc::new(Sent {
+        statements: Some(Mutex::default()),
+        ..Sent::default()
+    });
+    let output = SENT.scope(Arc::clone(&sent), future).await;
+    let kept = sent.statements.as_ref().map(|kept| {
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *kept)
+    });
+    (output, kept.unwrap_or_default())
 }
 
 #[cfg(test)]

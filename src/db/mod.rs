@@ -19,7 +19,7 @@ mod val;
 use std::{sync::Arc, time::Duration};
 
 pub use connect::{Settings, masked};
-pub use count::{bump, counted};
+pub use count::{bump, counted, recorded};
 pub use error::DbError;
 pub use row::{Json, Row};
 pub use snapshot::{Snapshot, WriteTx};

@@ -11,7 +11,7 @@ use std::{
 use futures_util::{StreamExt as _, stream::BoxStream};
 use sqlx::{AssertSqlSafe, MySql, Postgres, Sqlite, Transaction};
 
-use super::{Db, DbError, Dialect, Pool, Row, Statement, bump, driver};
+use super::{Db, DbError, Dialect, Pool, Row, Statement, count::sent, driver};
 
 /// How many instructions of SQLite's virtual machine pass between two looks at the deadline.
 const SQLITE_STEPS_PER_CHECK: i32 = 20_000;
@@ -136,7 +136,7 @@ impl Snapshot {
     }
 
     pub async fn fetch(&mut self, statement: Statement) -> Result<Vec<Row>, DbError> {
-        bump();
+        sent(&statement);
         let zone = self.db.zone;
         let rows = match &mut self.tx {
             Tx::Sqlite(tx, deadline) => {
@@ -155,7 +155,7 @@ impl Snapshot {
 
     /// Rows as they arrive, for what may be longer than memory.
     pub fn stream(&mut self, statement: Statement) -> BoxStream<'_, Result<Row, DbError>> {
-        bump();
+        sent(&statement);
         let zone = self.db.zone;
         let rows = match &mut self.tx {
             Tx::Sqlite(tx, deadline) => {
@@ -198,7 +198,7 @@ impl WriteTx {
 
     /// Runs one statement and says how many rows it touched.
     pub async fn execute(&mut self, statement: Statement) -> Result<u64, DbError> {
-        bump();
+        sent(&statement);
         let Snapshot { db, tx } = &mut self.0;
         let done = match tx {
             Tx::Sqlite(tx, deadline) => {

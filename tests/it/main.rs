@@ -1,11 +1,19 @@
 //! The one integration binary: everything that needs a real database, on every database.
 //!
 //! `./test` or `scripts/databases run -- cargo test` runs it with a temporary PostgreSQL and
-//! MariaDB; `PLIMSOLL_TEST_DATABASES=sqlite cargo test` is the quick mode.
+//! MariaDB. Without them, the tests that need one fail; `./test --quick` leaves those out by
+//! name: every test of another database is called `…::postgres` or `…::mysql`.
 
+mod cli;
 mod column_kinds;
+mod compare;
 mod copying;
+mod list_http;
+mod list_item;
+mod list_plans;
 mod reading;
+mod reading_changes_nothing;
 mod rig;
 mod schema;
 mod seed;
+mod shop;

@@ -78,15 +78,6 @@ pub async fn on<F>(dialect: Dialect, body: impl FnOnce(TestDb) -> F)
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    if dialect != Dialect::Sqlite
-        && env::var("PLIMSOLL_TEST_DATABASES").is_ok_and(|list| list == "sqlite")
-    {
-        eprintln!(
-            "not run on {}: PLIMSOLL_TEST_DATABASES=sqlite",
-            dialect.name()
-        );
-        return;
-    }
     let place = Place::make(dialect).await;
     let db = TestDb {
         writable: connect(Settings::new(&place.url).writable()).await,
@@ -248,7 +239,7 @@ fn admin_url(variable: &str) -> String {
     env::var(variable).unwrap_or_else(|_| {
         panic!(
             "{variable} is not set: run ./test or `scripts/databases run -- cargo test`, which \
-             start a temporary server, or set PLIMSOLL_TEST_DATABASES=sqlite for the quick mode"
+             start a temporary server; ./test --quick leaves the tests that need one out"
         )
     })
 }
@@ -295,14 +286,47 @@ pub fn corpus_text(path: &str) -> Option<String> {
     corpus(path).map(|path| fs::read_to_string(path).expect("the corpus can be read"))
 }
 
+/// Where the corpus is unpacked; `None`, said aloud, where it is not.
+pub fn corpus_unpacked() -> Option<PathBuf> {
+    let root = env::var_os("PLIMSOLL_CORPUS_UNPACKED").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("target/corpus"),
+        PathBuf::from,
+    );
+    if root.join("scenarios").is_dir() {
+        return Some(root);
+    }
+    eprintln!(
+        "NOT COMPARED: no unpacked corpus at {} (PLIMSOLL_CORPUS_UNPACKED)",
+        root.display()
+    );
+    None
+}
+
 /// Copies every row of the engine's tables from an SQLite file, as the engine would have
 /// written them to the target. Returns how many rows there were.
 pub async fn copy_sqlite(file: &Path, target: &TestDb) -> u64 {
+    let all: Vec<_> = schema::tables().iter().map(|table| table.name).collect();
+    copy_sqlite_tables(file, target, &all).await
+}
+
+/// Deletes every row of these tables, the last first.
+pub async fn empty(db: &TestDb, tables: &[&'static str]) {
+    let mut tx = db.writable.write().await.expect("a transaction");
+    for table in tables.iter().rev() {
+        let mut q = tx.statement();
+        q.push("delete from {").push(table).push("}");
+        tx.execute(q).await.expect("the rows go");
+    }
+    tx.commit().await.expect("the rows are gone");
+}
+
+/// The same for some of the tables.
+pub async fn copy_sqlite_tables(file: &Path, target: &TestDb, tables: &[&str]) -> u64 {
     let source = connect(Settings::new(format!("sqlite:{}", file.display()))).await;
     let present = schema::check(&source).await.expect("the file is readable");
     let mut rows = Vec::new();
     for table in schema::tables() {
-        if !present.has_table(table.name) {
+        if !present.has_table(table.name) || !tables.contains(&table.name) {
             continue;
         }
         let columns: Vec<_> = table

@@ -4,7 +4,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{repair_gate, task_problem};
 use crate::{
-    durable::stored::{FailureRow, RetryingActivity, RunRow, RunStatus, RunSummary},
+    durable::stored::{
+        ClosedReason, FailureCategory, FailureRow, RetryingActivity, RunRow, RunStatus, RunSummary,
+    },
     run::{
         list::ListRow,
         tag::{Mark, Tag, Tone},
@@ -18,7 +20,7 @@ pub fn list_row(
     now: DateTime<Utc>,
 ) -> ListRow {
     let s = summary;
-    let closed_reason = s.closed_reason.as_ref().map(|reason| reason.as_str());
+    let closed_reason = s.closed_reason.as_ref().map(ClosedReason::as_str);
     let mut status = Tag::status(s.status.as_str(), closed_reason);
     if let Some(problem) = task_problem::badge(s) {
         status = status.with_task_problem(problem.code());
@@ -49,7 +51,7 @@ pub fn list_row(
 
 /// A run without a summary: what its own row says, marked as such.
 pub fn unprojected_row(run: &RunRow, now: DateTime<Utc>) -> ListRow {
-    let closed_reason = run.closed_reason.as_ref().map(|reason| reason.as_str());
+    let closed_reason = run.closed_reason.as_ref().map(ClosedReason::as_str);
     let end = run.closed_at.or((!run.status.is_terminal()).then_some(now));
     ListRow {
         run_id: run.id.clone(),
@@ -158,7 +160,7 @@ fn attention(
     }
     if let Some(Headline { failure, cause }) = failure {
         let shown = cause.unwrap_or(failure);
-        let category = shown.category.as_ref().map(|category| category.as_str());
+        let category = shown.category.as_ref().map(FailureCategory::as_str);
         // "cancelled" beside "cancelled" says nothing new.
         if category != Some(s.status.as_str()) {
             let mut tag = Tag::failure_category(category);

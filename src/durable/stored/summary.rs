@@ -7,6 +7,10 @@ use super::{ClosedReason, LivenessState, RepairBlockedReason, RunStatus, StatusB
 use crate::db::{DbError, Json, Row};
 
 #[derive(Clone, Debug, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "a row of the engine: its flags are independent columns"
+)]
 pub struct RunSummary {
     pub id: String,
     pub workflow_instance_id: String,

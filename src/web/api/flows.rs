@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::{
     durable::{
         projection::list_item::{list_item, unprojected_item},
-        store::runs::{self, Cursor, Filter, RunPage, counts::CAP, extras},
+        store::runs::{self, Cursor, Filter, RunPage, Skipped, counts::CAP, extras},
     },
     web::{error::AppError, pages::runs::ListRequest, state::App},
 };
@@ -63,11 +63,20 @@ pub async fn list(
     let total = total.map_err(|error| AppError::from(&error))?;
     let mut snapshot = db.snapshot().await?;
     let skip = skipped(&list)?;
+    let mut beyond = false;
     if skip > 0 {
-        list.page.cursor =
-            runs::skip_to(&mut snapshot, &list.page.filter, list.page.direction, skip).await?;
+        match runs::skip(&mut snapshot, &list.page.filter, list.page.direction, skip).await? {
+            Skipped::To(cursor) => list.page.cursor = Some(cursor),
+            Skipped::PastTheEnd => beyond = true,
+            Skipped::PastTheWindow => {
+                return Err(AppError::invalid(
+                    "page",
+                    "no index serves this filter, so its pages can be counted only as far as one \
+                     window reaches; follow next_page_url, which has no such end",
+                ));
+            }
+        }
     }
-    let beyond = skip > 0 && list.page.cursor.is_none();
     let page = if beyond {
         RunPage {
             rows: Vec::new(),
@@ -100,10 +109,10 @@ pub async fn list(
         &bucket,
         &list,
         &page,
-        data,
+        &data,
         total.rows.map(|rows| (rows.n, rows.more)),
         skip,
-        applied,
+        &applied,
     )))
 }
 
@@ -163,10 +172,10 @@ fn document(
     bucket: &str,
     list: &ListRequest,
     page: &RunPage,
-    data: Vec<Value>,
+    data: &[Value],
     total: Option<(u32, bool)>,
     skip: u32,
-    applied: Value,
+    applied: &Value,
 ) -> Value {
     let path = app.base.path(&format!("/api/flows/{bucket}"));
     let url = |cursor: Option<&Cursor>| cursor.map(|cursor| format!("{path}{}", list.at(cursor)));
@@ -199,7 +208,7 @@ fn document(
         "looked": page.looked.as_ref().map(|looked| json!({
             "rows": looked.rows,
             "until": looked.until,
-            "complete": looked.until.is_none(),
+            "complete": looked.complete,
             "open_runs_only": looked.open_only,
         })),
     })

@@ -152,6 +152,11 @@ impl<'f> Access<'f> {
         access
     }
 
+    /// Whether rows without a time can match: a time range leaves them out.
+    pub fn may_be_untimed(&self) -> bool {
+        self.range.is_empty()
+    }
+
     /// Whether rows are checked one by one, so that the walk needs a bound.
     pub fn is_windowed(&self) -> bool {
         !self.residual.is_empty()
@@ -233,7 +238,12 @@ mod tests {
         use Path::{
             Bucket, BusinessKey, Instance, Namespace, NamespaceBucket, NamespaceType, RunId, Time,
         };
-        let cases: &[(&[(&str, &str)], Path, &[&str])] = &[
+        type Case = (
+            &'static [(&'static str, &'static str)],
+            Path,
+            &'static [&'static str],
+        );
+        let cases: &[Case] = &[
             (&[], Time, &[]),
             (&[("started", "24h")], Time, &[]),
             (&[("namespace", "a")], Namespace, &[]),

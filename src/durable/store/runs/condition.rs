@@ -95,7 +95,7 @@ pub fn push(q: &mut Statement, term: &Term) {
             q.push("liveness_state in ('repair_needed', 'workflow_replay_blocked')");
         }
         (Kind::Label, Test::Text(text)) => {
-            push_label(q, term.key.as_deref().unwrap_or_default(), text)
+            push_label(q, term.key.as_deref().unwrap_or_default(), text);
         }
         (Kind::SearchAttribute, Test::Text(text)) => {
             push_search_attribute(q, term.key.as_deref().unwrap_or_default(), text);

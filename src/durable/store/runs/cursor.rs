@@ -24,29 +24,36 @@ pub struct Key {
 pub struct Cursor {
     pub way: Way,
     pub key: Key,
+    /// Whether the row itself belongs to what follows: `next-from` and `prev-from` in a URL.
+    pub including: bool,
 }
 
 impl Cursor {
-    pub fn next(key: Key) -> Self {
+    /// From just beyond this row.
+    pub fn new(way: Way, key: Key) -> Self {
         Self {
-            way: Way::Next,
+            way,
             key,
+            including: false,
         }
     }
 
+    pub fn next(key: Key) -> Self {
+        Self::new(Way::Next, key)
+    }
+
     pub fn previous(key: Key) -> Self {
-        Self {
-            way: Way::Previous,
-            key,
-        }
+        Self::new(Way::Previous, key)
     }
 }
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let way = match self.way {
-            Way::Next => "next",
-            Way::Previous => "prev",
+        let way = match (self.way, self.including) {
+            (Way::Next, false) => "next",
+            (Way::Next, true) => "next-from",
+            (Way::Previous, false) => "prev",
+            (Way::Previous, true) => "prev-from",
         };
         let at = self
             .key
@@ -65,9 +72,11 @@ impl FromStr for Cursor {
         let (Some(way), Some(at), Some(id)) = (parts.next(), parts.next(), parts.next()) else {
             return Err(wrong());
         };
-        let way = match way {
-            "next" => Way::Next,
-            "prev" => Way::Previous,
+        let (way, including) = match way {
+            "next" => (Way::Next, false),
+            "next-from" => (Way::Next, true),
+            "prev" => (Way::Previous, false),
+            "prev-from" => (Way::Previous, true),
             _ => return Err(wrong()),
         };
         let at = match at {
@@ -87,6 +96,7 @@ impl FromStr for Cursor {
                 at,
                 id: id.to_owned(),
             },
+            including,
         })
     }
 }
@@ -99,10 +109,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_cursor_survives_its_url(micros in 0i64..4_000_000_000_000_000, id in "[0-9a-zA-Z]{1,26}", previous: bool, null: bool) {
+        fn a_cursor_survives_its_url(micros in 0i64..4_000_000_000_000_000, id in "[0-9a-zA-Z]{1,26}", previous: bool, null: bool, including: bool) {
             let at = (!null).then(|| DateTime::from_timestamp_micros(micros).unwrap());
             let way = if previous { Way::Previous } else { Way::Next };
-            let cursor = Cursor { way, key: Key { at, id } };
+            let cursor = Cursor { way, key: Key { at, id }, including };
             prop_assert_eq!(cursor.to_string().parse::<Cursor>().unwrap(), cursor);
         }
 

@@ -10,6 +10,8 @@ mod page;
 mod unprojected;
 
 pub use cursor::{Cursor, Key, Way};
-pub use filter::{Field, Filter, FilterError, Kind, Term, categories, field, task_problems};
-pub use page::{Direction, Looked, PageRequest, RunPage, page, skip_to};
+pub use filter::{
+    FIELDS, Field, Filter, FilterError, Kind, Term, categories, field, task_problems,
+};
+pub use page::{Direction, Looked, PageRequest, RunPage, Skipped, WINDOW, page, skip};
 pub use unprojected::{CHECKED, unprojected};

@@ -9,7 +9,7 @@ use super::{
     filter::Filter,
 };
 use crate::{
-    db::{DbError, Snapshot, Statement},
+    db::{DbError, Dialect, Snapshot, Statement},
     durable::stored::RunSummary,
 };
 
@@ -39,8 +39,11 @@ pub struct PageRequest {
 pub struct Looked {
     /// At most this many rows.
     pub rows: u32,
-    /// The time of the last row looked at; none when the list's end was reached.
+    /// The time of the last row looked at; none when the list's end was reached, or that row
+    /// has no time.
     pub until: Option<DateTime<Utc>>,
+    /// Whether the list's end was reached.
+    pub complete: bool,
     /// Whether only open runs were looked at, because only they can match.
     pub open_only: bool,
 }
@@ -82,28 +85,53 @@ async fn lookup_is_too_wide(snapshot: &mut Snapshot, access: &Access<'_>) -> Res
     Ok(n > i64::from(LOOKUP))
 }
 
-/// The cursor that skips `rows` rows from the beginning: a bounded walk of the index, for
-/// callers that count pages.
-pub async fn skip_to(
+/// Where skipping rows from the beginning of a list leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Skipped {
+    /// The rest of the list starts here.
+    To(Cursor),
+    /// There are not that many rows.
+    PastTheEnd,
+    /// No index serves the filter, and the window holds fewer matches than that.
+    PastTheWindow,
+}
+
+/// Skips `rows` rows from the beginning, for callers that count pages: a walk along the index
+/// alone, or inside one window.
+pub async fn skip(
     snapshot: &mut Snapshot,
     filter: &Filter,
     direction: Direction,
     rows: u32,
-) -> Result<Option<Cursor>, DbError> {
+) -> Result<Skipped, DbError> {
     let request = PageRequest {
         filter: filter.clone(),
         direction,
         cursor: None,
-        size: 1,
+        size: rows,
     };
+    let access = Access::choose(filter);
+    if access.path.is_lookup() || access.is_windowed() {
+        let page = page(snapshot, &request).await?;
+        let all = page.rows.len() == rows as usize;
+        return Ok(match page.next {
+            Some(cursor) if all => Skipped::To(cursor),
+            Some(_) => Skipped::PastTheWindow,
+            None => Skipped::PastTheEnd,
+        });
+    }
     let query = Query {
-        access: Access::choose_ordered(filter),
+        access,
         request: &request,
     };
-    Ok(query
-        .key_at(snapshot, rows.saturating_sub(1))
-        .await?
-        .map(Cursor::next))
+    let last = rows.saturating_sub(1);
+    let mut key = query.key_at(snapshot, Section::Timed, last).await?;
+    if key.is_none() && query.access.may_be_untimed() {
+        let timed = query.count_timed(snapshot, rows).await?;
+        let last = last.saturating_sub(timed);
+        key = query.key_at(snapshot, Section::Untimed, last).await?;
+    }
+    Ok(key.map_or(Skipped::PastTheEnd, |key| Skipped::To(Cursor::next(key))))
 }
 
 struct Query<'r> {
@@ -112,16 +140,6 @@ struct Query<'r> {
 }
 
 impl Query<'_> {
-    /// Whether the walk goes down in time: newest first and on, or oldest first and back.
-    fn descends(&self) -> bool {
-        let on = self
-            .request
-            .cursor
-            .as_ref()
-            .is_none_or(|cursor| cursor.way == Way::Next);
-        on == (self.request.direction == Direction::NewestFirst)
-    }
-
     fn backwards(&self) -> bool {
         self.request
             .cursor
@@ -129,13 +147,38 @@ impl Query<'_> {
             .is_some_and(|cursor| cursor.way == Way::Previous)
     }
 
+    /// Whether the walk goes down in time: newest first and on, or oldest first and back.
+    fn descends(&self) -> bool {
+        (self.request.direction == Direction::NewestFirst) != self.backwards()
+    }
+
+    /// The sections the walk may pass, in its order. Rows without a time stand at the end of
+    /// the list whichever way it is sorted.
+    fn sections(&self) -> &'static [Section] {
+        use Section::{Timed, Untimed};
+        let from_untimed = self
+            .request
+            .cursor
+            .as_ref()
+            .is_some_and(|cursor| cursor.key.at.is_none());
+        match (self.backwards(), from_untimed) {
+            (false, false) if self.access.may_be_untimed() => &[Timed, Untimed],
+            (_, false) => &[Timed],
+            (false, true) => &[Untimed],
+            (true, true) => &[Untimed, Timed],
+        }
+    }
+
     /// A page whose every term an index serves, or a lookup of few rows.
     async fn plain(&self, snapshot: &mut Snapshot) -> Result<RunPage, DbError> {
         let want = self.request.size + 1;
-        let mut rows = self.rows(snapshot, Section::Timed, want, None).await?;
-        let missing = want - u32::try_from(rows.len()).unwrap_or(want);
-        if missing > 0 && self.may_have_untimed() {
-            rows.extend(self.rows(snapshot, Section::Untimed, missing, None).await?);
+        let mut rows = Vec::new();
+        for section in self.sections() {
+            let missing = want - u32::try_from(rows.len()).unwrap_or(want);
+            rows.extend(self.rows(snapshot, *section, missing, None).await?);
+            if rows.len() >= want as usize {
+                break;
+            }
         }
         Ok(self.assemble(rows, None))
     }
@@ -145,20 +188,24 @@ impl Query<'_> {
         let rules = condition::needs_rules(&self.access.residual);
         // Where a rule has the last word SQL cannot count its rows: take all it narrows to.
         let want = if rules { WINDOW } else { self.request.size + 1 };
-        let boundary = self.key_at(snapshot, WINDOW - 1).await?;
-        let mut rows = self
-            .rows(snapshot, Section::Timed, want, Some(WINDOW))
-            .await?;
-        if boundary.is_none() && self.may_have_untimed() {
+        let mut rows = Vec::new();
+        let mut boundary = None;
+        for section in self.sections() {
+            boundary = self.key_at(snapshot, *section, WINDOW - 1).await?;
+            let found = self.rows(snapshot, *section, want, Some(WINDOW)).await?;
             rows.extend(
-                self.rows(snapshot, Section::Untimed, want, Some(WINDOW))
-                    .await?,
+                found
+                    .into_iter()
+                    .filter(|row| condition::keeps(&self.access.residual, row)),
             );
+            if boundary.is_some() || rows.len() > self.request.size as usize {
+                break;
+            }
         }
-        rows.retain(|row| condition::keeps(&self.access.residual, row));
         let looked = Looked {
             rows: WINDOW,
             until: boundary.as_ref().and_then(|key| key.at),
+            complete: boundary.is_none(),
             open_only: self
                 .access
                 .bucket
@@ -167,45 +214,30 @@ impl Query<'_> {
                 && self.request.filter.get("status_bucket").is_none(),
         };
         let mut page = self.assemble(rows, Some(looked));
-        if let (None, Some(key)) = (self.onward(&page), boundary) {
-            let cursor = Some(Cursor {
-                way: if self.backwards() {
-                    Way::Previous
-                } else {
-                    Way::Next
-                },
-                key,
-            });
-            if self.backwards() {
-                page.previous = cursor
-            } else {
-                page.next = cursor
-            }
+        let (onward, way) = if self.backwards() {
+            (&mut page.previous, Way::Previous)
+        } else {
+            (&mut page.next, Way::Next)
+        };
+        if onward.is_none() {
+            *onward = boundary.map(|key| Cursor::new(way, key));
         }
         Ok(page)
     }
 
-    fn onward<'p>(&self, page: &'p RunPage) -> Option<&'p Cursor> {
-        if self.backwards() {
-            page.previous.as_ref()
-        } else {
-            page.next.as_ref()
-        }
-    }
-
-    /// Rows without a time stand at the far end of a newest-first list.
-    fn may_have_untimed(&self) -> bool {
-        self.request.direction == Direction::NewestFirst && !self.backwards()
-    }
-
     /// The order key of the row `offset` rows on: a bounded walk along the index alone.
-    async fn key_at(&self, snapshot: &mut Snapshot, offset: u32) -> Result<Option<Key>, DbError> {
+    async fn key_at(
+        &self,
+        snapshot: &mut Snapshot,
+        section: Section,
+        offset: u32,
+    ) -> Result<Option<Key>, DbError> {
         let mut q = snapshot.statement();
         q.push("select ")
             .push(self.access.path.key())
             .push(" as at, id from {workflow_run_summaries} where ");
-        self.push_place(&mut q, Section::Timed);
-        self.push_order(&mut q);
+        self.push_place(&mut q, section);
+        self.push_order(&mut q, section);
         q.push(" limit 1 offset ").bind(offset);
         let Some(mut row) = snapshot.fetch_one(q).await? else {
             return Ok(None);
@@ -221,6 +253,19 @@ impl Query<'_> {
         }))
     }
 
+    /// How many rows have a time, as far as `most`.
+    async fn count_timed(&self, snapshot: &mut Snapshot, most: u32) -> Result<u32, DbError> {
+        let mut q = snapshot.statement();
+        q.push("select count(*) as n from (select 1 as one from {workflow_run_summaries} where ");
+        self.push_place(&mut q, Section::Timed);
+        q.push(" limit ").bind(most).push(") as few");
+        let n = snapshot
+            .fetch_one(q)
+            .await?
+            .map_or(Ok(0), |mut row| row.int("n"))?;
+        Ok(u32::try_from(n).unwrap_or(most))
+    }
+
     async fn rows(
         &self,
         snapshot: &mut Snapshot,
@@ -228,16 +273,6 @@ impl Query<'_> {
         limit: u32,
         window: Option<u32>,
     ) -> Result<Vec<RunSummary>, DbError> {
-        if section == Section::Timed
-            && self
-                .request
-                .cursor
-                .as_ref()
-                .is_some_and(|c| c.key.at.is_none())
-            && !self.backwards()
-        {
-            return Ok(Vec::new());
-        }
         let q = self.select(snapshot.statement(), section, limit, window);
         snapshot
             .fetch(q)
@@ -261,7 +296,7 @@ impl Query<'_> {
         let Some(window) = window else {
             q.push(" from {workflow_run_summaries} where ");
             self.push_place(&mut q, section);
-            self.push_order(&mut q);
+            self.push_order(&mut q, section);
             q.push(" limit ").bind(limit);
             return q;
         };
@@ -274,7 +309,7 @@ impl Query<'_> {
             self.access.push_served(&mut q);
         } else {
             self.push_place(&mut q, section);
-            self.push_order(&mut q);
+            self.push_order(&mut q, section);
         }
         q.push(" limit ").bind(window).push(") as w where 1 = 1");
         for term in &self.access.residual {
@@ -285,7 +320,7 @@ impl Query<'_> {
             q.push(" and ");
             self.push_cursor(&mut q, section);
         }
-        self.push_order(&mut q);
+        self.push_order(&mut q, section);
         q.push(" limit ").bind(limit);
         q
     }
@@ -299,42 +334,53 @@ impl Query<'_> {
 
     fn push_cursor(&self, q: &mut Statement, section: Section) {
         let column = self.access.path.key();
-        let cursor = self.request.cursor.as_ref();
-        match (section, cursor.map(|cursor| &cursor.key)) {
-            (Section::Timed, Some(Key { at: Some(at), id })) => {
-                // This form, and neither the row-value nor the `a < ? or (a = ? and …)` one,
-                // enters the index in the middle on all three databases.
-                let (bound, beyond) = if self.descends() {
-                    (" <= ", " < ")
-                } else {
-                    (" >= ", " > ")
-                };
-                q.push(column).push(bound);
-                self.access.bind_key_time(q, *at);
-                q.push(" and (").push(column).push(beyond);
-                self.access.bind_key_time(q, *at);
-                q.push(" or id").push(beyond).bind(id).push(")");
-            }
-            (Section::Timed, _) => {
-                q.push(column).push(" is not null");
-            }
-            (Section::Untimed, Some(Key { at: None, id })) => {
-                q.push(column).push(" is null and id < ").bind(id);
-            }
-            (Section::Untimed, _) => {
-                q.push(column).push(" is null");
-            }
+        // Only the section the cursor lies in is entered in its middle.
+        let cursor = self
+            .request
+            .cursor
+            .as_ref()
+            .filter(|cursor| Section::of(&cursor.key) == section);
+        let Some(Cursor { key, including, .. }) = cursor else {
+            q.push(column).push(match section {
+                Section::Timed => " is not null",
+                Section::Untimed => " is null",
+            });
+            return;
+        };
+        let (at_or_beyond, beyond) = if self.descends() {
+            (" <= ", " < ")
+        } else {
+            (" >= ", " > ")
+        };
+        let id_beyond = if *including { at_or_beyond } else { beyond };
+        if let Some(at) = key.at {
+            // This form, and neither the row-value nor the `a < ? or (a = ? and …)` one,
+            // enters the index in the middle on all three databases.
+            q.push(column).push(at_or_beyond);
+            self.access.bind_key_time(q, at);
+            q.push(" and (").push(column).push(beyond);
+            self.access.bind_key_time(q, at);
+            q.push(" or id").push(id_beyond).bind(&key.id).push(")");
+        } else {
+            q.push(column).push(" is null and id");
+            q.push(id_beyond).bind(&key.id);
         }
     }
 
-    fn push_order(&self, q: &mut Statement) {
-        let down = if self.descends() { " desc, " } else { ", " };
+    /// Orders as the index is ordered, said the way each planner recognises: PostgreSQL takes
+    /// an `is null` for a constant only when its column is named too, MariaDB only when not.
+    fn push_order(&self, q: &mut Statement, section: Section) {
+        let down = if self.descends() { " desc" } else { "" };
         q.push(" order by ");
-        for column in self.access.path.order_prefix() {
-            q.push(column).push(down);
+        if q.dialect() != Dialect::MySql {
+            for column in self.access.path.order_prefix() {
+                q.push(column).push(down).push(", ");
+            }
         }
-        q.push(self.access.path.key()).push(down).push("id");
-        q.push(if self.descends() { " desc" } else { "" });
+        if section == Section::Timed || q.dialect() != Dialect::MySql {
+            q.push(self.access.path.key()).push(down).push(", ");
+        }
+        q.push("id").push(down);
     }
 
     /// Cuts the row that only showed there is more, and sets the cursors.
@@ -360,17 +406,22 @@ impl Query<'_> {
                 way: Way::Previous, ..
             }) => (more, true),
         };
-        // An empty page still knows the way back: to where it was asked from.
-        let asked = self
-            .request
-            .cursor
-            .as_ref()
-            .map(|cursor| cursor.key.clone());
-        let first = rows.first().map(key).or_else(|| asked.clone());
-        let last = rows.last().map(key).or(asked);
+        // An empty page still knows the way back: the rows this side of where it was asked from.
+        let asked = self.request.cursor.as_ref();
+        let back = |way| {
+            asked.map(|asked| Cursor {
+                way,
+                key: asked.key.clone(),
+                including: !asked.including,
+            })
+        };
+        let first = rows.first().map(key).map(Cursor::previous);
+        let last = rows.last().map(key).map(Cursor::next);
         RunPage {
-            previous: first.filter(|_| more_before).map(Cursor::previous),
-            next: last.filter(|_| more_after).map(Cursor::next),
+            previous: first
+                .or_else(|| back(Way::Previous))
+                .filter(|_| more_before),
+            next: last.or_else(|| back(Way::Next)).filter(|_| more_after),
             rows,
             looked,
         }
@@ -383,4 +434,14 @@ enum Section {
     Timed,
     /// Rows without one, after all others.
     Untimed,
+}
+
+impl Section {
+    fn of(key: &Key) -> Self {
+        if key.at.is_some() {
+            Self::Timed
+        } else {
+            Self::Untimed
+        }
+    }
 }

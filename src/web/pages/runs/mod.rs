@@ -441,13 +441,17 @@ fn note(rows: &[ListRow], page: &RunPage, back: bool, layout: &Layout) -> String
         "runs"
     };
     match looked.until {
+        _ if looked.complete => format!("{note}. Looked at all {among} there are from here."),
         Some(until) => format!(
             "{note}. No index serves this filter: looked at {} {among}, {} to {}.",
             format::number(i64::from(looked.rows)),
             if back { "back" } else { "on" },
             format::absolute(until, layout.zone)
         ),
-        None => format!("{note}. Looked at all {among} there are from here."),
+        None => format!(
+            "{note}. No index serves this filter: looked at {} {among} without a time.",
+            format::number(i64::from(looked.rows))
+        ),
     }
 }
 

@@ -41,8 +41,9 @@ impl ListRequest {
             .collect();
         let given = params.len();
         params.retain(|(_, value)| !value.trim().is_empty());
-        let blank = params.len() < given;
-        let untidy = fold_attribute(&mut params) || blank;
+        let has_blanks = params.len() < given;
+        // Folds in any case: what is left apart would be taken for two unknown filters.
+        let untidy = fold_attribute(&mut params) || has_blanks;
         let (filter, mut errors) = Filter::parse(
             params
                 .iter()

@@ -1,0 +1,452 @@
+//! The command line as an operator meets it: what goes wrong is told in one line that says what
+//! to do, and what starts also stops.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{SocketAddr, TcpListener, TcpStream},
+    path::Path,
+    process::{Child, Command, ExitStatus, Output, Stdio},
+    time::{Duration, Instant},
+};
+
+use plimsoll::{db::Dialect, durable::store::schema};
+use sqlx::{Connection as _, Executor as _, SqliteConnection};
+
+use crate::{
+    rig::{TestDb, on_every_database},
+    shop,
+};
+
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// The binary with nothing of the caller's settings.
+fn plimsoll(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+    command
+        .args(args)
+        .env_clear()
+        .env("RUST_BACKTRACE", "1")
+        .stdin(Stdio::null());
+    command
+}
+
+/// Runs a command that must end by itself.
+fn ends(args: &[&str]) -> Output {
+    plimsoll(args).output().expect("the binary starts")
+}
+
+/// The one line a refusal says, checked for what no refusal may have.
+fn refusal(args: &[&str], code: i32, says: &[&str]) -> String {
+    let output = ends(args);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {error}");
+    assert!(
+        output.stdout.is_empty(),
+        "{args:?} writes to standard output"
+    );
+    assert_eq!(error.lines().count(), 1, "{args:?}: {error}");
+    for word in says {
+        assert!(error.contains(word), "{args:?}: {word:?} is not in {error}");
+    }
+    for never in ["panicked", "backtrace", "s3cret", "sqlx"] {
+        assert!(!error.contains(never), "{args:?}: {never:?} is in {error}");
+    }
+    error
+}
+
+fn serve<'a>(url: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let mut args = vec!["serve", "--listen", "127.0.0.1:0", "--database-url", url];
+    args.extend(more);
+    args
+}
+
+/// A port of this machine where nobody listens.
+fn closed_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// A started server; stopped, should the test not get to it.
+struct Started {
+    child: Child,
+    address: SocketAddr,
+    said: String,
+}
+
+impl Started {
+    fn new(mut command: Command) -> Self {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the binary starts");
+        let mut said = String::new();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        out.read_line(&mut said).unwrap();
+        let address = said
+            .split("http://")
+            .nth(1)
+            .and_then(|rest| rest.split('/').next())
+            .and_then(|address| address.parse().ok());
+        let Some(address) = address else {
+            let output = child.wait_with_output().unwrap();
+            panic!(
+                "it did not start: {said}{}",
+                String::from_utf8_lossy(&output.stderr)
+            );
+        };
+        Self {
+            child,
+            address,
+            said,
+        }
+    }
+
+    /// Status and body of one request.
+    fn get(&self, path: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        write!(
+            stream,
+            "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let status = answer
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
+        (status.expect("a status line"), answer)
+    }
+
+    /// Asks it to stop as a supervisor would; its exit status and what it logged.
+    fn stop(mut self) -> (ExitStatus, String) {
+        let told = Command::new("kill")
+            .arg(self.child.id().to_string())
+            .status();
+        assert!(told.unwrap().success());
+        let until = Instant::now() + PATIENCE;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(Instant::now() < until, "it does not stop");
+            std::thread::yield_now();
+        };
+        let mut log = String::new();
+        self.child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut log)
+            .unwrap();
+        (status, log)
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_wrong_call_is_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("plimsoll.toml");
+    fs::write(&file, "base_path = '/x'\nbase_pth = '/y'\n").unwrap();
+    let file = file.to_str().unwrap();
+    for (args, says) in [
+        (vec!["serve"], vec!["--database-url", "plimsoll demo"]),
+        (
+            serve("oracle://u:s3cret@host/db", &[]),
+            vec!["sqlite:, postgres: or mysql:"],
+        ),
+        (
+            serve("no url at all", &[]),
+            vec!["sqlite:, postgres: or mysql:"],
+        ),
+        (
+            serve("postgres://u:s3cret@host:notaport/db", &[]),
+            vec!["cannot be read"],
+        ),
+        (
+            serve("mysql://u:s3cret@host:99999999/db", &[]),
+            vec!["cannot be read"],
+        ),
+        (
+            serve("sqlite:/nowhere", &["--base-path", "x"]),
+            vec!["base path", "start with a slash"],
+        ),
+        (
+            serve("sqlite:/nowhere", &["--base-path", "/livez"]),
+            vec!["address of a probe"],
+        ),
+        (
+            serve("sqlite:/nowhere", &["--table-prefix", "a;b"]),
+            vec!["prefix", "letters, digits"],
+        ),
+        (serve("sqlite:/nowhere", &["--log", "=!="]), vec!["--log"]),
+        (
+            serve("sqlite:/nowhere", &["--config", file]),
+            vec!["plimsoll.toml line 2", "base_pth"],
+        ),
+        (
+            serve("sqlite:/nowhere", &["--config", "/nowhere.toml"]),
+            vec!["/nowhere.toml", "cannot read"],
+        ),
+        (
+            serve("sqlite:/nowhere", &["--engine-config", "/nowhere.json"]),
+            vec!["/nowhere.json"],
+        ),
+        (
+            vec![
+                "serve",
+                "--database-url",
+                "sqlite:/nowhere",
+                "--listen",
+                "0.0.0.0:0",
+            ],
+            vec!["refusing to listen on 0.0.0.0:0", "--insecure-listen"],
+        ),
+        (
+            vec!["demo", "--listen", "0.0.0.0:0"],
+            vec!["refusing to listen"],
+        ),
+    ] {
+        refusal(&args, 2, &says);
+    }
+}
+
+#[test]
+fn a_flag_that_does_not_exist_is_named() {
+    for (args, says) in [
+        (vec!["serve", "--databse-url", "x"], "--databse-url"),
+        (vec!["serve", "--listen", "here"], "--listen"),
+        (vec!["serve", "--pool-size", "0"], "--pool-size"),
+        (
+            vec!["serve", "--stored-zone", "Mars/Olympus"],
+            "--stored-zone",
+        ),
+        (vec!["sail"], "sail"),
+    ] {
+        let output = ends(&args);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {error}");
+        assert!(
+            error.starts_with("error: ") && error.contains(says),
+            "{args:?}: {error}"
+        );
+    }
+}
+
+#[test]
+fn an_sqlite_file_that_cannot_be_served_is_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = format!("sqlite:{}/none.sqlite", folder.path().display());
+    refusal(
+        &serve(&missing, &[]),
+        1,
+        &["none.sqlite", "does not exist", "--database-url"],
+    );
+    let text = folder.path().join("text.sqlite");
+    fs::write(
+        &text,
+        "This is a letter, and a long one at that. ".repeat(200),
+    )
+    .unwrap();
+    let text = format!("sqlite:{}", text.display());
+    refusal(
+        &serve(&text, &[]),
+        1,
+        &["text.sqlite", "not an SQLite database"],
+    );
+    let empty = folder.path().join("empty.sqlite");
+    fs::write(&empty, "").unwrap();
+    let empty = format!("sqlite:{}", empty.display());
+    refusal(
+        &serve(&empty, &[]),
+        1,
+        &["not a Durable Workflow v2 database"],
+    );
+    let dir = format!("sqlite:{}", folder.path().display());
+    refusal(&serve(&dir, &[]), 1, &["cannot open"]);
+}
+
+#[tokio::test]
+async fn a_locked_sqlite_file_is_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("locked.sqlite");
+    let url = format!("sqlite:{}?mode=rwc", file.display());
+    let mut holder = SqliteConnection::connect(&url).await.unwrap();
+    holder.execute("create table t (x)").await.unwrap();
+    holder.execute("begin exclusive").await.unwrap();
+    let url = format!("sqlite:{}", file.display());
+    tokio::task::spawn_blocking(move || {
+        refusal(
+            &serve(&url, &[]),
+            1,
+            &["locked.sqlite", "Another process holds it"],
+        );
+    })
+    .await
+    .unwrap();
+    holder.execute("rollback").await.unwrap();
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_explained() {
+    let port = closed_port();
+    for scheme in ["postgres", "mysql", "mariadb"] {
+        let url = format!("{scheme}://app:s3cret@127.0.0.1:{port}/app");
+        let says = [
+            &format!("127.0.0.1:{port}"),
+            "Check that the server is running",
+        ];
+        refusal(&serve(&url, &[]), 1, &says);
+    }
+}
+
+#[test]
+fn a_port_in_use_is_explained() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let says = [address.as_str(), "listens there already", "--listen"];
+    refusal(&["demo", "--listen", &address], 1, &says);
+}
+
+#[test]
+fn the_printed_configuration_hides_secrets() {
+    for url in [
+        "postgres://app:s3cret@db.example/app",
+        "mysql://app:s3cret@db.example:3307/app?ssl-mode=required",
+        "postgres://db.example/app?user=app&password=s3cret",
+    ] {
+        let output = ends(&["serve", "--print-config", "--database-url", url]);
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success());
+        assert!(
+            printed.contains("db.example") && !printed.contains("s3cret"),
+            "{printed}"
+        );
+        assert!(printed.contains("listen = \"127.0.0.1:7420\""), "{printed}");
+    }
+}
+
+#[test]
+fn the_demo_starts_answers_and_leaves_nothing() {
+    let temporary = tempfile::tempdir().unwrap();
+    let mut command = plimsoll(&["demo", "--listen", "127.0.0.1:0"]);
+    command.env("TMPDIR", temporary.path());
+    let demo = Started::new(command);
+    assert!(
+        demo.said.starts_with("Plimsoll demo: http://127.0.0.1:"),
+        "{}",
+        demo.said
+    );
+    assert!(
+        demo.said.trim_end().ends_with("/waterline/"),
+        "{}",
+        demo.said
+    );
+    for probe in ["/livez", "/up", "/readyz"] {
+        assert_eq!(demo.get(probe).0, 200, "{probe}");
+    }
+    let (status, body) = demo.get("/waterline/runs");
+    assert!(status == 200 && body.contains("order.fulfil"));
+    assert_eq!(entries(temporary.path()), 1);
+    let (status, log) = demo.stop();
+    assert_eq!(status.code(), Some(0), "{log}");
+    assert_eq!(entries(temporary.path()), 0, "the folder stays");
+}
+
+fn entries(folder: &Path) -> usize {
+    fs::read_dir(folder).unwrap().count()
+}
+
+async fn empty_it(db: &TestDb) {
+    let mut tx = db.writable.write().await.unwrap();
+    tx.script(db.dialect().pick(
+        "pragma defer_foreign_keys = on",
+        "set constraints all deferred",
+        "set foreign_key_checks = 0",
+    ))
+    .await
+    .unwrap();
+    for table in schema::tables() {
+        let mut q = tx.statement();
+        q.push("drop table {").push(table.name).push("}");
+        q.push(db.dialect().pick("", " cascade", ""));
+        tx.execute(q).await.unwrap();
+    }
+    tx.commit().await.unwrap();
+}
+
+on_every_database! {
+    async fn an_older_engine_is_served_with_a_warning(db: TestDb) {
+        shop::add_summaries(&db, 0..5).await;
+        let mut tx = db.writable.write().await.unwrap();
+        tx.script(db.dialect().pick(
+            "drop index {workflow_run_summaries_history_budget_pressure_index};
+             alter table {workflow_run_summaries} drop column history_budget_pressure;
+             drop table {workflow_messages};",
+            "alter table {workflow_run_summaries} drop column history_budget_pressure;
+             drop table {workflow_messages};",
+            "alter table {workflow_run_summaries} drop column history_budget_pressure;
+             drop table {workflow_messages};",
+        )).await.unwrap();
+        tx.commit().await.unwrap();
+        let url = db.url.clone();
+        tokio::task::spawn_blocking(move || {
+            let server = Started::new(plimsoll(&serve(&url, &[])));
+            assert_eq!(server.get("/readyz").0, 200);
+            for path in ["/waterline/runs", "/waterline/api/flows/all", "/waterline/runs?queue=fast"] {
+                let (status, body) = server.get(path);
+                assert!(status == 200 && body.contains("seed"), "{path}: {body}");
+            }
+            let (status, log) = server.stop();
+            assert_eq!(status.code(), Some(0));
+            for column in ["history_budget_pressure", "workflow_messages"] {
+                assert!(log.lines().any(|line| line.contains("WARN") && line.contains(column)), "{log}");
+            }
+        })
+        .await
+        .unwrap();
+    }
+
+    async fn a_database_of_something_else_is_refused(db: TestDb) {
+        let url = db.url.clone();
+        let refused = |more: &'static [&'static str], says: &'static [&'static str]| {
+            let url = url.clone();
+            tokio::task::spawn_blocking(move || refusal(&serve(&url, more), 1, says))
+        };
+        refused(
+            &["--table-prefix", "other_"],
+            &["not a Durable Workflow v2 database", "set --table-prefix \"\""],
+        )
+        .await
+        .unwrap();
+        empty_it(&db).await;
+        refused(&[], &["none of its tables are here", "--database-url"]).await.unwrap();
+    }
+
+    async fn a_server_that_refuses_us_is_explained(db: TestDb) {
+        if db.dialect() == Dialect::Sqlite {
+            // A file asks for no name; see the tests of files.
+            return;
+        }
+        let mut url = url::Url::parse(&db.url).unwrap();
+        url.set_path("no_such_database");
+        let unknown = url.to_string();
+        url.set_path("mysql");
+        url.set_username("nobody").unwrap();
+        url.set_password(Some("s3cret")).unwrap();
+        let nobody = url.to_string();
+        tokio::task::spawn_blocking(move || {
+            refusal(&serve(&unknown, &[]), 1, &["no_such_database", "Check the database name"]);
+            refusal(&serve(&nobody, &[]), 1, &["nobody", "Check user name and password"]);
+        })
+        .await
+        .unwrap();
+    }
+}

@@ -1,0 +1,787 @@
+//! The run list over HTTP: its JSON and its page, every filter, every page, on every database.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use axum::http::StatusCode;
+use axum_test::TestServer;
+use plimsoll::{
+    db::Db,
+    demo::{rows::InsertRow, write::write},
+    durable::{
+        projection::{list_item::list_item, repair_gate},
+        store::runs::{self, extras},
+        stored::RunSummary,
+    },
+};
+use serde_json::Value;
+
+use crate::{
+    rig::{TestDb, on_every_database},
+    shop::{add_summaries, fill, now, server},
+};
+
+/// A run with what filters ask about.
+struct Full {
+    summary: RunSummary,
+    item: Value,
+    /// Category and whether it is non-retryable, of each failure.
+    failures: Vec<(Option<String>, bool)>,
+}
+
+/// Every run, in the list's order: newest first, those without a time last.
+async fn everything(db: &Db) -> Vec<Full> {
+    let mut snapshot = db.snapshot().await.unwrap();
+    let mut q = snapshot.statement();
+    q.push("select ")
+        .push(RunSummary::COLUMNS)
+        .push(" from {workflow_run_summaries}");
+    let mut rows: Vec<RunSummary> = snapshot
+        .fetch(q)
+        .await
+        .unwrap()
+        .iter_mut()
+        .map(|row| RunSummary::read(row).unwrap())
+        .collect();
+    rows.sort_by(|a, b| (b.sort_timestamp, &b.id).cmp(&(a.sort_timestamp, &a.id)));
+    let mut attributes = extras::search_attributes(&mut snapshot, &rows)
+        .await
+        .unwrap();
+    let mut q = snapshot.statement();
+    q.push("select workflow_run_id, failure_category, non_retryable from {workflow_failures}");
+    let mut failures: HashMap<String, Vec<_>> = HashMap::new();
+    for mut row in snapshot.fetch(q).await.unwrap() {
+        let category = row.opt_text("failure_category").unwrap();
+        let final_one = row.opt_bool("non_retryable").unwrap().unwrap_or(false);
+        let run = row.text("workflow_run_id").unwrap();
+        failures.entry(run).or_default().push((category, final_one));
+    }
+    snapshot.end().await;
+    rows.into_iter()
+        .map(|summary| Full {
+            item: list_item(&summary, attributes.remove(&summary.id).unwrap_or_default()),
+            failures: failures.remove(&summary.id).unwrap_or_default(),
+            summary,
+        })
+        .collect()
+}
+
+fn ids(rows: &[Full], keep: impl Fn(&Full) -> bool) -> Vec<String> {
+    let kept = rows.iter().filter(|row| keep(row));
+    kept.map(|row| row.summary.id.clone()).collect()
+}
+
+async fn json(server: &TestServer, path: &str) -> Value {
+    let response = server.get(path).await;
+    assert_eq!(response.status_code(), 200, "{path}: {}", response.text());
+    response.json()
+}
+
+/// The ids of the projected runs on one page of the JSON.
+fn data_ids(document: &Value) -> Vec<String> {
+    let data = document["data"].as_array().expect("data");
+    data.iter()
+        .filter(|item| item.get("operator_visibility_degraded").is_none())
+        .map(|item| item["id"].as_str().expect("an id").to_owned())
+        .collect()
+}
+
+fn with(path: &str, query: &str) -> String {
+    let glue = if path.contains('?') { '&' } else { '?' };
+    if query.is_empty() {
+        path.to_owned()
+    } else {
+        format!("{path}{glue}{query}")
+    }
+}
+
+/// Follows the list to its end and back, and returns what the way there showed.
+async fn there_and_back(server: &TestServer, path: &str) -> Vec<String> {
+    let mut pages = Vec::new();
+    let mut next = Some(path.to_owned());
+    let mut last = Value::Null;
+    while let Some(path) = next.take() {
+        last = json(server, &path).await;
+        pages.push(data_ids(&last));
+        next = last["next_page_url"].as_str().map(str::to_owned);
+        assert!(pages.len() < 3_000, "{path} does not end");
+    }
+    let there: Vec<String> = pages.concat();
+    let mut back = pages.last().cloned().unwrap_or_default();
+    while let Some(path) = last["prev_page_url"].as_str().map(str::to_owned) {
+        last = json(server, &path).await;
+        let mut page = data_ids(&last);
+        page.append(&mut back);
+        back = page;
+        assert!(
+            back.len() <= there.len(),
+            "{path}: the way back shows more than the way there"
+        );
+    }
+    assert_eq!(back, there, "{path}: the way back");
+    there
+}
+
+/// The run ids a page of the browser links to, inside the list proper.
+fn page_ids(html: &str) -> Vec<String> {
+    let Some((_, list)) = html.split_once("<div id=\"runs\">") else {
+        return Vec::new();
+    };
+    let mut found: Vec<String> = Vec::new();
+    for part in list.split("/runs/").skip(1) {
+        let id = part
+            .split(['"', '?', '#'])
+            .next()
+            .unwrap_or_default()
+            .to_owned();
+        if found.last() != Some(&id) {
+            found.push(id);
+        }
+    }
+    found
+}
+
+type Keep = fn(&Full) -> bool;
+
+fn text(row: &Full, field: &str) -> String {
+    row.item[field].as_str().unwrap_or_default().to_owned()
+}
+
+/// Every filter with a value the shop floor knows, and the same in Rust.
+const FILTERS: &[(&str, Keep)] = &[
+    ("status=waiting", |r| text(r, "status") == "waiting"),
+    ("status=failed", |r| text(r, "status") == "failed"),
+    ("status=completed", |r| text(r, "status") == "completed"),
+    ("status_bucket=running", |r| {
+        text(r, "status_bucket") == "running"
+    }),
+    ("status_bucket=failed", |r| {
+        text(r, "status_bucket") == "failed"
+    }),
+    ("closed_reason=completed", |r| {
+        text(r, "closed_reason") == "completed"
+    }),
+    ("workflow_type=order.fulfil", |r| {
+        text(r, "workflow_type") == "order.fulfil"
+    }),
+    ("workflow_type_prefix=order.", |r| {
+        text(r, "workflow_type").starts_with("order.")
+    }),
+    ("workflow_type_contains=fulf", |r| {
+        text(r, "workflow_type").contains("fulf")
+    }),
+    ("contains[workflow_type]=fulf", |r| {
+        text(r, "workflow_type").contains("fulf")
+    }),
+    ("instance_id=ord-48288", |r| {
+        text(r, "instance_id") == "ord-48288"
+    }),
+    ("instance_id_contains=48288", |r| {
+        text(r, "instance_id").contains("48288")
+    }),
+    ("business_key=ORD-48288", |r| {
+        text(r, "business_key") == "ORD-48288"
+    }),
+    ("business_key_contains=48288", |r| {
+        text(r, "business_key").contains("48288")
+    }),
+    ("namespace=production", |r| {
+        text(r, "namespace") == "production"
+    }),
+    ("namespace=(none)", |r| r.item["namespace"].is_null()),
+    ("namespace=production&workflow_type=order.fulfil", |r| {
+        text(r, "namespace") == "production" && text(r, "workflow_type") == "order.fulfil"
+    }),
+    ("namespace=production&status_bucket=running", |r| {
+        text(r, "namespace") == "production" && text(r, "status_bucket") == "running"
+    }),
+    ("namespace=north&status=failed&queue=slow", |r| {
+        text(r, "namespace") == "north"
+            && text(r, "status") == "failed"
+            && text(r, "queue") == "slow"
+    }),
+    ("queue=reports", |r| text(r, "queue") == "reports"),
+    ("failure_category=activity", |r| {
+        has_failure(r, Some("activity"))
+    }),
+    ("failure_category=unclassified", |r| has_failure(r, None)),
+    ("non_retryable=1", |r| {
+        r.failures.iter().any(|(_, last)| *last)
+    }),
+    ("non_retryable=0", |r| {
+        !r.failures.iter().any(|(_, last)| *last)
+    }),
+    ("wait_kind=activity", |r| text(r, "wait_kind") == "activity"),
+    ("wait_kind=signal", |r| text(r, "wait_kind") == "signal"),
+    ("liveness_state=closed", |r| {
+        text(r, "liveness_state") == "closed"
+    }),
+    ("liveness_state=repair_needed", |r| {
+        text(r, "liveness_state") == "repair_needed"
+    }),
+    ("task_problem_code=replay_blocked", |r| {
+        r.item["task_problem_badge"]["code"] == "replay_blocked"
+    }),
+    ("task_problem_code=active", |r| {
+        r.item["task_problem_badge"]["code"] == "active"
+    }),
+    ("task_problem_code=history", |r| {
+        r.item["task_problem_badge"]["code"] == "history"
+    }),
+    ("task_problem_code=any", |r| r.item["task_problem"] == true),
+    ("task_problem_code=none", |r| {
+        r.item["task_problem"] == false
+    }),
+    ("task_problem=yes", |r| r.item["task_problem"] == true),
+    ("needs_repair=1", |r| {
+        repair_gate::of_summary(&r.summary).is_ok()
+    }),
+    ("repair_blocked_reason=repair_not_needed", |r| {
+        text(r, "repair_blocked_reason") == "repair_not_needed"
+    }),
+    ("repair_attention=1", |r| r.item["repair_attention"] == true),
+    ("repair_attention=0", |r| {
+        r.item["repair_attention"] == false
+    }),
+    ("is_current_run=0", |r| r.item["is_current_run"] == false),
+    ("is_current_run=1", |r| r.item["is_current_run"] == true),
+    ("is_terminal=true", |r| r.item["is_terminal"] == true),
+    ("is_terminal=false", |r| r.item["is_terminal"] == false),
+    ("archived=1", |r| !r.item["archived_at"].is_null()),
+    ("archived=0", |r| r.item["archived_at"].is_null()),
+    ("continue_as_new_recommended=1", |r| {
+        r.item["continue_as_new_recommended"] == true
+    }),
+    ("declared_entry_mode=canonical", |r| {
+        text(r, "declared_entry_mode") == "canonical"
+    }),
+    ("declared_contract_source=durable_history", |r| {
+        text(r, "declared_contract_source") == "durable_history"
+    }),
+    ("started=24h", |r| {
+        r.summary
+            .sort_timestamp
+            .is_some_and(|at| at >= now() - chrono::TimeDelta::hours(24))
+    }),
+    ("from=2026-11-15T11:00:00Z", |r| {
+        r.summary
+            .sort_timestamp
+            .is_some_and(|at| at >= now() - chrono::TimeDelta::hours(1))
+    }),
+    ("to=2026-11-15T11:00:00Z", |r| {
+        r.summary
+            .sort_timestamp
+            .is_some_and(|at| at < now() - chrono::TimeDelta::hours(1))
+    }),
+    (
+        "from=2026-11-15T10:00&to=2026-11-15T11:30&status_bucket=running",
+        |r| {
+            let range = now() - chrono::TimeDelta::hours(2)..now() - chrono::TimeDelta::minutes(30);
+            r.summary
+                .sort_timestamp
+                .is_some_and(|at| range.contains(&at))
+                && text(r, "status_bucket") == "running"
+        },
+    ),
+];
+
+fn has_failure(row: &Full, category: Option<&str>) -> bool {
+    row.summary.exception_count > 0
+        && row
+            .failures
+            .iter()
+            .any(|(found, _)| found.as_deref() == category)
+}
+
+/// What a filter's key may be; the shop floor also has hostile ones.
+fn is_plain(key: &str) -> bool {
+    key.chars()
+        .all(|c| c.is_ascii_alphanumeric() || "_.:-".contains(c))
+}
+
+/// Filters on what only the data can name: a value of some run, and the same in Rust.
+fn filters_from_data(rows: &[Full]) -> Vec<(String, BTreeSet<String>)> {
+    let mut found = Vec::new();
+    let mut add = |query: String, keep: &dyn Fn(&Full) -> bool| {
+        found.push((query, ids(rows, keep).into_iter().collect()));
+    };
+    for field in ["queue", "connection", "compatibility"] {
+        let value = rows
+            .iter()
+            .map(|row| text(row, field))
+            .find(|value| !value.is_empty());
+        let value = value.unwrap_or_else(|| panic!("some run has a {field}"));
+        add(format!("{field}={value}"), &|row| text(row, field) == value);
+    }
+    let run = text(&rows[rows.len() / 2], "id");
+    add(format!("run_id={run}"), &|row| row.summary.id == run);
+    add(format!("run_id_contains={}", &run[8..20]), &|row| {
+        row.summary.id.contains(&run[8..20])
+    });
+    for (field, param) in [
+        ("visibility_labels", "label"),
+        ("search_attributes", "search_attribute"),
+    ] {
+        let mut pairs: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
+        for row in rows {
+            for (key, value) in row.item[field].as_object().into_iter().flatten() {
+                let values = match value {
+                    Value::Array(list) => list.clone(),
+                    other => vec![other.clone()],
+                };
+                for value in values {
+                    let value = value
+                        .as_str()
+                        .map_or_else(|| value.to_string(), str::to_owned);
+                    pairs
+                        .entry((key.clone(), value))
+                        .or_default()
+                        .insert(row.summary.id.clone());
+                }
+            }
+        }
+        assert!(!pairs.is_empty(), "some run has {field}");
+        for ((key, value), ids) in pairs {
+            if value.len() <= 191 && value.trim() == value && !value.is_empty() && is_plain(&key) {
+                let value: String =
+                    url::form_urlencoded::byte_serialize(value.as_bytes()).collect();
+                found.push((format!("{param}[{key}]={value}"), ids));
+            }
+        }
+    }
+    found
+}
+
+/// A run of `workflow_runs` alone.
+fn forgotten() -> InsertRow {
+    InsertRow::new("workflow_runs")
+        .set("id", "01zzzzzzzzzzzzzzzzzzzzzzzz")
+        .set("workflow_instance_id", "forgotten")
+        .set("run_number", 1)
+        .set("workflow_class", "App\\Forgotten")
+        .set("workflow_type", "forgotten.run")
+        .set("status", "waiting")
+        .time("started_at", now())
+        .stamps(now(), now())
+}
+
+on_every_database! {
+    // One test, because laying the shop floor out takes longer than all it asks.
+    async fn the_shop_floor_is_listed_filtered_and_found(db: TestDb) {
+        fill(&db).await;
+        add_summaries(&db, 0..60).await;
+        write(&db.writable, vec![forgotten()], |_| ()).await.unwrap();
+        let rows = everything(&db.read_only).await;
+        let server = server(&db.read_only);
+        every_filter_keeps_what_it_says_and_nothing_else(&server, &rows).await;
+        each_list_holds_its_status(&server, &rows).await;
+        the_answer_has_the_shape_scripts_know(&server).await;
+        what_cannot_be_meant_is_refused_by_name(&server).await;
+        the_page_and_the_json_show_the_same_runs(&server).await;
+        a_run_without_a_summary_is_listed_all_the_same(&server).await;
+        any_id_leads_to_its_run(&server, &db.read_only).await;
+    }
+
+    async fn pages_show_every_run_once_both_ways(db: TestDb) {
+        add_summaries(&db, 0..200).await;
+        let rows = everything(&db.read_only).await;
+        assert!(rows.iter().filter(|row| row.summary.sort_timestamp.is_none()).count() > 2);
+        let server = server(&db.read_only);
+        let filters: &[(&str, Keep)] = &[
+            ("", |_| true),
+            ("namespace=north", |r| text(r, "namespace") == "north"),
+            ("namespace=(none)", |r| r.item["namespace"].is_null()),
+            ("namespace=north&workflow_type=seed.one", |r| text(r, "namespace") == "north" && text(r, "workflow_type") == "seed.one"),
+            ("status_bucket=failed", |r| text(r, "status_bucket") == "failed"),
+            ("namespace=south&status_bucket=completed", |r| text(r, "namespace") == "south" && text(r, "status_bucket") == "completed"),
+            ("queue=slow", |r| text(r, "queue") == "slow"),
+            ("status=cancelled", |r| text(r, "status") == "cancelled"),
+            ("business_key=SEED-1", |r| text(r, "business_key") == "SEED-1"),
+            ("task_problem_code=history", |r| r.item["task_problem_badge"]["code"] == "history"),
+        ];
+        for (query, keep) in filters {
+            let newest_first = ids(&rows, keep);
+            assert!(newest_first.len() > 2, "{query}");
+            // Those without a time stay last, the last id first or last as the list goes.
+            let mut oldest_first: Vec<_> = rows.iter().filter(|row| keep(row)).collect();
+            oldest_first.sort_by_key(|row| (row.summary.sort_timestamp.is_none(), row.summary.sort_timestamp, row.summary.id.clone()));
+            let oldest_first: Vec<_> = oldest_first.iter().map(|row| row.summary.id.clone()).collect();
+            for size in [7, 50] {
+                let path = with(&format!("/waterline/api/flows/all?per_page={size}"), query);
+                assert_eq!(there_and_back(&server, &path).await, newest_first, "{path}");
+                let path = with(&path, "sort_direction=asc");
+                assert_eq!(there_and_back(&server, &path).await, oldest_first, "{path}");
+            }
+            // The same by page numbers.
+            let mut counted = Vec::new();
+            for page in 1.. {
+                let path = with(&format!("/waterline/api/flows/all?per_page=40&page={page}"), query);
+                let document = json(&server, &path).await;
+                assert_eq!(document["current_page"], page, "{path}");
+                let found = data_ids(&document);
+                if found.is_empty() {
+                    break;
+                }
+                counted.extend(found);
+            }
+            assert_eq!(counted, newest_first, "{query} by page numbers");
+        }
+    }
+
+    async fn statements_do_not_grow_with_the_data(db: TestDb) {
+        add_summaries(&db, 0..400).await;
+        let before = server(&db.read_only);
+        let deep = json(&before, "/waterline/api/flows/all?page=5").await["next_page_url"].as_str().unwrap().to_owned();
+        let paths = [
+            "/waterline/api/flows/all".to_owned(),
+            deep,
+            "/waterline/api/flows/all?namespace=north".to_owned(),
+            "/waterline/api/flows/running".to_owned(),
+            // Two more: the window's end, and the rows in it.
+            "/waterline/api/flows/all?queue=slow".to_owned(),
+            "/waterline/runs".to_owned(),
+            "/waterline/runs?namespace=north".to_owned(),
+            "/waterline/runs?queue=slow".to_owned(),
+        ];
+        let mut counts = Vec::new();
+        for path in &paths {
+            counts.push(statements(&before, path).await);
+        }
+        assert_eq!(counts[0..4], [2, 2, 2, 2], "first, deep and filtered pages of {paths:?}");
+        assert!(counts.iter().all(|n| *n <= 6), "{counts:?}");
+        add_summaries(&db, 400..6_400).await;
+        let after = server(&db.read_only);
+        for (path, before) in paths.iter().zip(counts) {
+            assert!(statements(&after, path).await <= before, "{path}");
+        }
+    }
+
+    async fn a_window_that_ends_is_followed_both_ways(db: TestDb) {
+        add_summaries(&db, 0..runs::WINDOW * 2 + 500).await;
+        let rows = everything(&db.read_only).await;
+        let server = server(&db.read_only);
+        let queries: &[(&str, Keep)] = &[
+            ("task_problem=1", |r| r.item["task_problem"] == true),
+            ("instance_id_contains=-100", |r| text(r, "instance_id").contains("-100")),
+            ("wait_kind=signal&task_problem=1", |r| text(r, "wait_kind") == "signal" && r.item["task_problem"] == true),
+        ];
+        for (query, keep) in queries {
+            let want = ids(&rows, keep);
+            let path = with("/waterline/api/flows/all?per_page=37", query);
+            assert_eq!(there_and_back(&server, &path).await, want, "{query}");
+        }
+        // Counting pages ends with the window, aloud.
+        let response = server.get("/waterline/api/flows/all?task_problem=1&per_page=37&page=5").await;
+        assert_eq!(response.status_code(), 422);
+        assert!(response.text().contains("next_page_url"));
+    }
+}
+
+async fn every_filter_keeps_what_it_says_and_nothing_else(server: &TestServer, rows: &[Full]) {
+    let mut wrong = Vec::new();
+    let mut check = |query: &str, got: BTreeSet<String>, want: BTreeSet<String>| {
+        if got != want {
+            let (more, less) = (got.difference(&want).count(), want.difference(&got).count());
+            wrong.push(format!(
+                "{query}: {more} too many, {less} missing of {}",
+                want.len()
+            ));
+        }
+    };
+    for (query, keep) in FILTERS {
+        let want: BTreeSet<_> = ids(rows, keep).into_iter().collect();
+        assert!(!want.is_empty(), "{query} matches nothing here");
+        assert!(want.len() < rows.len(), "{query} matches everything here");
+        let got = there_and_back(
+            server,
+            &with("/waterline/api/flows/all?per_page=200", query),
+        )
+        .await;
+        check(query, got.into_iter().collect(), want);
+    }
+    for (query, want) in filters_from_data(rows) {
+        assert!(want.len() < rows.len(), "{query} matches everything here");
+        let got = there_and_back(
+            server,
+            &with("/waterline/api/flows/all?per_page=200", &query),
+        )
+        .await;
+        check(&query, got.into_iter().collect(), want);
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+async fn each_list_holds_its_status(server: &TestServer, rows: &[Full]) {
+    for bucket in [
+        "all",
+        "running",
+        "completed",
+        "failed",
+        "cancelled",
+        "terminated",
+    ] {
+        let want = ids(rows, |row| match bucket {
+            "all" => true,
+            "running" => text(row, "status_bucket") == "running",
+            status => text(row, "status") == status,
+        });
+        assert!(!want.is_empty(), "{bucket}");
+        let path = format!("/waterline/api/flows/{bucket}?per_page=30");
+        let mut counted = Vec::new();
+        for page in 1.. {
+            let document = json(server, &format!("{path}&page={page}")).await;
+            let found = data_ids(&document);
+            if found.is_empty() {
+                break;
+            }
+            counted.extend(found);
+        }
+        assert_eq!(there_and_back(server, &path).await, want, "{bucket}");
+        assert_eq!(counted, want, "{bucket} by page numbers");
+        let first = json(server, &path).await;
+        assert_eq!(first["total"], want.len(), "{bucket}");
+        assert_eq!(first["last_page"], want.len().div_ceil(30), "{bucket}");
+    }
+    let response = server.get("/waterline/api/flows/sleeping").await;
+    assert_eq!(response.status_code(), StatusCode::NOT_FOUND);
+    assert_eq!(response.json::<Value>()["error"], "not_found");
+    let response = server
+        .get("/waterline/api/flows/failed?status=waiting")
+        .await;
+    assert_eq!(response.status_code(), StatusCode::UNPROCESSABLE_ENTITY);
+}
+
+async fn the_answer_has_the_shape_scripts_know(server: &TestServer) {
+    let document = json(server, "/waterline/api/flows/running").await;
+    assert_eq!(
+        (
+            &document["current_page"],
+            &document["per_page"],
+            &document["from"]
+        ),
+        (&1.into(), &50.into(), &1.into())
+    );
+    for key in [
+        "data",
+        "last_page",
+        "total",
+        "to",
+        "path",
+        "first_page_url",
+        "next_page_url",
+        "prev_page_url",
+        "visibility_filters",
+    ] {
+        assert!(document.get(key).is_some(), "{key}");
+    }
+    let filters = &document["visibility_filters"];
+    assert_eq!(
+        (&filters["version"], &filters["bucket"]),
+        (&6.into(), &"running".into())
+    );
+    let document = json(server, "/waterline/api/flows/running?queue=slow").await;
+    assert_eq!(
+        document["visibility_filters"]["applied"],
+        serde_json::json!({"queue": "slow"})
+    );
+    let item = data_ids(&document).len();
+    assert!(item > 0);
+    let keys = document["data"][0].as_object().unwrap().len();
+    assert_eq!(keys, 46, "the engine's item has 46 keys");
+}
+
+async fn what_cannot_be_meant_is_refused_by_name(server: &TestServer) {
+    for (param, value) in [
+        ("status", "bogus"),
+        ("status", "%ff"),
+        ("status_bucket", "x"),
+        ("closed_reason", "x"),
+        ("wait_kind", "x"),
+        ("liveness_state", "x"),
+        ("repair_blocked_reason", "x"),
+        ("declared_entry_mode", "x"),
+        ("failure_category", "x"),
+        ("task_problem_code", "x"),
+        ("archived", "maybe"),
+        ("is_terminal", "2"),
+        ("needs_repair", "0"),
+        ("started", "soon"),
+        ("started", "%F0%9F%98%80"),
+        ("from", "yesterday"),
+        ("to", "2026-13-01"),
+        ("queue", "a%00b"),
+        ("label", "x"),
+        ("label[a b]", "x"),
+        ("search_attribute[]", "x"),
+        ("queue[x]", "y"),
+        ("statuss", "failed"),
+        ("cursor", "nowhere"),
+        ("cursor", "next~tomorrow~x"),
+        ("per_page", "0"),
+        ("per_page", "1000"),
+        ("per_page", "x"),
+        ("page", "0"),
+        ("page", "-1"),
+        ("sort", "queue"),
+        ("sort_direction", "sideways"),
+    ] {
+        let query: String = url::form_urlencoded::byte_serialize(param.as_bytes()).collect();
+        let response = server
+            .get(&format!("/waterline/api/flows/all?{query}={value}"))
+            .await;
+        assert_eq!(response.status_code(), 422, "{param}={value}");
+        let errors = &response.json::<Value>()["errors"][param];
+        assert!(
+            errors[0]
+                .as_str()
+                .is_some_and(|message| !message.is_empty()),
+            "{param}={value}: {errors}"
+        );
+        let response = server
+            .get(&format!("/waterline/runs?{query}={value}"))
+            .await;
+        assert_eq!(response.status_code(), 422, "{param}={value}");
+        let html = response.text();
+        assert!(
+            html.contains("This filter was not understood"),
+            "{param}={value}"
+        );
+        assert!(!html.contains("/instances/"), "{param}={value} shows rows");
+    }
+    let long = "x".repeat(192);
+    let response = server
+        .get(&format!("/waterline/api/flows/all?queue={long}"))
+        .await;
+    assert_eq!(response.status_code(), 422);
+    // A page number too deep to count to, and both ways of saying where.
+    for query in ["page=400", "page=2&cursor=next~~x"] {
+        let response = server
+            .get(&format!("/waterline/api/flows/all?{query}"))
+            .await;
+        assert_eq!(response.status_code(), 422, "{query}");
+        assert!(
+            response.json::<Value>()["errors"]["page"].is_array(),
+            "{query}"
+        );
+    }
+}
+
+async fn the_page_and_the_json_show_the_same_runs(server: &TestServer) {
+    for query in [
+        "",
+        "per_page=25&sort_direction=asc",
+        "status_bucket=running",
+        "needs_repair=1",
+        "queue=slow&per_page=25",
+        "namespace=(none)",
+        "instance_id=ord-48288",
+        "task_problem_code=active",
+    ] {
+        let (mut page, mut api) = (
+            with("/waterline/runs", query),
+            with("/waterline/api/flows/all", query),
+        );
+        for _ in 0..5 {
+            let response = server.get(&page).await;
+            assert_eq!(response.status_code(), 200, "{page}");
+            let document = json(server, &api).await;
+            assert_eq!(page_ids(&response.text()), data_ids(&document), "{page}");
+            let Some(next) = document["next_page_url"].as_str() else {
+                break;
+            };
+            next.clone_into(&mut api);
+            page = next.replace("/api/flows/all", "/runs");
+        }
+    }
+}
+
+async fn a_run_without_a_summary_is_listed_all_the_same(server: &TestServer) {
+    for bucket in ["all", "running"] {
+        let document = json(server, &format!("/waterline/api/flows/{bucket}")).await;
+        let item = document["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|item| item["instance_id"] == "forgotten");
+        assert_eq!(item.expect(bucket)["operator_visibility_degraded"], true);
+    }
+    let document = json(server, "/waterline/api/flows/completed").await;
+    assert!(!document.to_string().contains("forgotten"));
+    assert!(
+        server
+            .get("/waterline/runs")
+            .await
+            .text()
+            .contains("forgotten.run")
+    );
+    let page = server
+        .get("/waterline/instances/forgotten/runs/01zzzzzzzzzzzzzzzzzzzzzzzz")
+        .await;
+    assert_eq!(page.status_code(), 200);
+}
+
+async fn any_id_leads_to_its_run(server: &TestServer, db: &Db) {
+    let location = |response: &axum_test::TestResponse| {
+        response.header("location").to_str().unwrap().to_owned()
+    };
+    for table in [
+        "workflow_tasks",
+        "activity_executions",
+        "activity_attempts",
+        "workflow_failures",
+        "workflow_run_timers",
+        "workflow_commands",
+        "workflow_signal_records",
+        "workflow_updates",
+        "workflow_history_events",
+    ] {
+        let mut q = db.statement();
+        q.push("select min(x.id) as id, min(x.workflow_run_id) as run from {")
+            .push(table)
+            .push("} x join {workflow_runs} r on r.id = x.workflow_run_id group by x.id limit 3");
+        let found = db.fetch(q).await.unwrap();
+        assert!(!found.is_empty(), "{table}");
+        for mut row in found {
+            let (id, run) = (row.text("id").unwrap(), row.text("run").unwrap());
+            for spelling in [id.clone(), id.to_uppercase(), format!(" {id} ")] {
+                let q: String = url::form_urlencoded::byte_serialize(spelling.as_bytes()).collect();
+                let response = server.get(&format!("/waterline/find?q={q}")).await;
+                assert_eq!(
+                    response.status_code(),
+                    StatusCode::SEE_OTHER,
+                    "{table} {spelling}: {}",
+                    response.text()
+                );
+                assert!(
+                    location(&response).ends_with(&format!("/runs/{run}")),
+                    "{table} {spelling}"
+                );
+            }
+        }
+    }
+    let response = server.get("/waterline/find?q=ord-48288").await;
+    assert_eq!(location(&response), "/waterline/instances/ord-48288");
+    let response = server.get("/waterline/find?q=ORD-48288").await;
+    assert_eq!(response.status_code(), StatusCode::SEE_OTHER);
+    for nothing in [
+        "",
+        "no-such-thing",
+        "a%00b",
+        "%27%20or%201%3D1",
+        &"x".repeat(500),
+    ] {
+        let response = server.get(&format!("/waterline/find?q={nothing}")).await;
+        assert_eq!(response.status_code(), StatusCode::NOT_FOUND, "{nothing}");
+    }
+}
+
+/// What one request sends once the counts are there; the least of three, should they expire.
+async fn statements(server: &TestServer, path: &str) -> u32 {
+    let mut least = u32::MAX;
+    for _ in 0..3 {
+        let response = server.get(path).await;
+        assert_eq!(response.status_code(), 200, "{path}");
+        let sent = response.header("x-statements");
+        least = least.min(sent.to_str().unwrap().parse().unwrap());
+    }
+    least
+}
