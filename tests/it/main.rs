@@ -4,7 +4,9 @@
 //! MariaDB; `PLIMSOLL_TEST_DATABASES=sqlite cargo test` is the quick mode.
 
 mod column_kinds;
+mod conformance;
 mod copying;
+mod corpus;
 mod reading;
 mod rig;
 mod schema;

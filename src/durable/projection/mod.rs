@@ -1,6 +1,11 @@
-//! Pure: rows and a clock in, values out. No pool, no await, no `Utc::now()`.
+//! Pure: rows, a clock and the engine's configuration in, values out. No pool, no await, no
+//! `Utc::now()`. One file per concept; a value's field names are the engine's JSON keys.
 
+pub mod context;
+pub mod detail;
 pub mod list_item;
 pub mod list_row;
 pub mod repair_gate;
 pub mod task_problem;
+
+pub use context::Context;
