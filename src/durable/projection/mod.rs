@@ -1,11 +1,14 @@
 //! Pure: rows, a clock and the engine's configuration in, values out. No pool, no await, no
 //! `Utc::now()`. One file per concept; a value's field names are the engine's JSON keys.
 
+pub mod authority;
 pub mod context;
 pub mod detail;
 pub mod list_item;
 pub mod list_row;
+pub mod parallel;
 pub mod repair_gate;
 pub mod task_problem;
+pub mod waits;
 
 pub use context::Context;

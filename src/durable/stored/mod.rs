@@ -6,6 +6,7 @@
 
 mod event;
 pub mod loose;
+pub mod payloads;
 mod rows;
 mod trouble;
 mod words;

@@ -1,0 +1,1 @@
+//! The payloads of history events and tasks, as shapes: each reads the keys one concept needs.
