@@ -9,6 +9,7 @@ pub mod list_row;
 pub mod parallel;
 pub mod repair_gate;
 pub mod task_problem;
+pub mod transport;
 pub mod waits;
 
 pub use context::Context;

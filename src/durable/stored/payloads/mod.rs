@@ -1,1 +1,3 @@
 //! The payloads of history events and tasks, as shapes: each reads the keys one concept needs.
+
+pub mod task;
