@@ -255,6 +255,30 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Map<T> {
     }
 }
 
+/// A value whose key may be there without one: to the engine its mere presence says something.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Noted<T> {
+    pub present: bool,
+    pub value: T,
+}
+
+impl<T> Deref for Noted<T> {
+    type Target = T;
+
+    fn deref(&self) -> &Self::Target {
+        &self.value
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Noted<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self {
+            present: true,
+            value: T::deserialize(deserializer)?,
+        })
+    }
+}
+
 /// Reads a payload as `T`; text that is not a JSON object reads as one without keys.
 pub fn read<T: DeserializeOwned + Default>(text: Option<&str>) -> T {
     text.and_then(|text| serde_json::from_str::<Map<T>>(text).ok())
