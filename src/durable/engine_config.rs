@@ -175,6 +175,19 @@ impl EngineConfig {
     }
 }
 
+#[cfg(test)]
+impl EngineConfig {
+    /// As a document says it, whatever the environment.
+    pub fn of(document: &Value) -> Self {
+        Self::from(Some(document), |_| None)
+    }
+
+    /// The engine's defaults.
+    pub fn defaults() -> Self {
+        Self::from(None, |_| None)
+    }
+}
+
 impl Default {
     fn value(&self) -> Value {
         match self {

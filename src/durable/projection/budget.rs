@@ -157,10 +157,10 @@ fn fan_out(events: &[HistoryEvent]) -> i64 {
             size.as_i64()
                 .or_else(|| size.as_f64().or(quoted).map(|size| size as i64))
         });
-        if let (Some(id), Some(size)) = (group.parallel_group_id.0, size) {
-            if seen.insert(id) {
-                widest = widest.max(size);
-            }
+        if let (Some(id), Some(size)) = (group.parallel_group_id.0, size)
+            && seen.insert(id)
+        {
+            widest = widest.max(size);
         }
     }
     widest
@@ -224,11 +224,9 @@ fn unescaped_len(unit: u32) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use serde_json::json;
 
-    fn config() -> EngineConfig {
-        EngineConfig::load(None).expect("the engine's defaults")
-    }
+    use super::*;
 
     #[test]
     fn pressure_names_the_dimensions_over_the_highest_mark_reached() {
@@ -249,7 +247,7 @@ mod tests {
                 vec![EventCount, SizeBytes],
             ),
         ] {
-            let budget = judged(counters, &config());
+            let budget = judged(counters, &EngineConfig::defaults());
             assert_eq!(budget.history_budget_pressure, pressure, "{counters:?}");
             assert_eq!(
                 budget.history_budget_pressure_dimensions, dimensions,
@@ -258,6 +256,29 @@ mod tests {
             assert_eq!(
                 budget.continue_as_new_recommended,
                 pressure == ContinueAsNewRecommended
+            );
+        }
+    }
+
+    #[test]
+    fn marks_are_clamped_and_zero_switches_off() {
+        use Pressure::{Approaching, ContinueAsNewRecommended, Ok};
+        for (hard, warning, count, pressure) in [
+            (json!(0), json!(5), 99, Ok),
+            (json!(-1), json!(5), 99, Ok),
+            (json!(10), json!(50), 10, ContinueAsNewRecommended),
+            (json!(10), json!(50), 9, Ok),
+            (json!(10), json!(0), 9, Ok),
+            (json!("10"), json!(" 5 "), 5, Approaching),
+            (json!("many"), json!(null), 8_000, Approaching),
+        ] {
+            let config = EngineConfig::of(&json!({"history_budget": {
+                "continue_as_new_event_threshold": hard, "event_warning_threshold": warning,
+            }}));
+            let budget = judged([count, 0, 0], &config);
+            assert_eq!(
+                budget.history_budget_pressure, pressure,
+                "{hard} {warning} {count}"
             );
         }
     }

@@ -316,3 +316,87 @@ const ENGINE: &[&str] = &[
     r"Workflow\V2\Exceptions\WorkflowTerminatedException",
     r"Workflow\V2\Exceptions\WorkflowTimeoutException",
 ];
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_class_is_resolved_in_the_engines_order() {
+        use ResolutionSource::{
+            ClassAlias, ExceptionType, Misconfigured, RecordedClass, Unresolved,
+        };
+        let config = EngineConfig::of(&json!({"types": {
+            "exceptions": {"order.rejected": "App\\OrderRejected", "bad": "not a class"},
+            "exception_class_aliases": {"App\\Old": "DomainException", "App\\Worse": "7"},
+        }}));
+        for (class, exception_type, source, resolved, blocked, presumed) in [
+            (
+                Some("App\\Old"),
+                Some("order.rejected"),
+                ExceptionType,
+                Some("App\\OrderRejected"),
+                false,
+                true,
+            ),
+            (
+                Some("App\\Old"),
+                Some("bad"),
+                Misconfigured,
+                None,
+                true,
+                false,
+            ),
+            (
+                Some("App\\Old"),
+                Some("unmapped"),
+                ClassAlias,
+                Some("DomainException"),
+                false,
+                false,
+            ),
+            (Some("App\\Worse"), None, Misconfigured, None, true, false),
+            (
+                Some("RuntimeException"),
+                None,
+                RecordedClass,
+                Some("RuntimeException"),
+                false,
+                false,
+            ),
+            (None, None, RecordedClass, Some(RESTORED), false, false),
+            // The engine names such a class but has none.
+            (
+                Some("Workflow\\V2\\Exceptions\\ActivityTimeoutException"),
+                None,
+                Unresolved,
+                None,
+                true,
+                true,
+            ),
+            (
+                Some("App\\OrderRejected"),
+                None,
+                Unresolved,
+                None,
+                true,
+                true,
+            ),
+            (Some(""), None, Unresolved, None, true, false),
+        ] {
+            let found = resolve(&config, class, exception_type);
+            let case = format!("{class:?} {exception_type:?}");
+            assert_eq!(found.exception_resolution_source, source, "{case}");
+            assert_eq!(
+                found.exception_resolved_class.as_deref(),
+                resolved,
+                "{case}"
+            );
+            assert_eq!(found.exception_replay_blocked, blocked, "{case}");
+            assert_eq!(found.presumed, presumed, "{case}");
+            assert_eq!(json!(source), source.as_str());
+        }
+    }
+}

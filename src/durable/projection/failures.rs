@@ -12,9 +12,12 @@ use super::{
     exception::{self, ExceptionPayload, Resolution},
     trace,
 };
-use crate::durable::stored::{
-    EventType, FailureCategory, FailureRecord, HistoryEvent,
-    payloads::failure::{ActivityClass, FailureEvent, FailureName},
+use crate::durable::{
+    engine_config::EngineConfig,
+    stored::{
+        EventType, FailureCategory, FailureRecord, HistoryEvent,
+        payloads::failure::{ActivityClass, FailureEvent, FailureName},
+    },
 };
 
 /// One failure, with the keys of the engine's failure snapshot.
@@ -63,7 +66,7 @@ impl Failure {
         self.by_event.as_ref()?.reason.as_deref()
     }
 
-    fn of_row(cx: Context<'_>, row: &FailureRecord) -> Self {
+    fn of_row(config: &EngineConfig, row: &FailureRecord) -> Self {
         Self {
             id: row.id.clone(),
             source_kind: Some(row.source_kind.clone()),
@@ -76,7 +79,7 @@ impl Failure {
             diagnostic_only: true,
             exception_type: None,
             exception_class: Some(row.exception_class.clone()),
-            resolution: exception::resolve(cx.config, Some(&row.exception_class), None),
+            resolution: exception::resolve(config, Some(&row.exception_class), None),
             message: Some(row.message.clone()),
             code: 0,
             file: Some(row.file.clone()),
@@ -92,7 +95,7 @@ impl Failure {
     /// The event's word counts; the row keeps what may change later (`handled`) and what came
     /// first (`created_at`, the preview).
     fn of_event(
-        cx: Context<'_>,
+        config: &EngineConfig,
         event: &HistoryEvent,
         id: String,
         payload: FailureEvent,
@@ -133,7 +136,7 @@ impl Failure {
             diagnostic_only: false,
             exception_class: thrown.class.clone(),
             resolution: exception::resolve(
-                cx.config,
+                config,
                 thrown.class.as_deref(),
                 exception_type.as_deref(),
             ),
@@ -207,15 +210,19 @@ fn source_id(event: &HistoryEvent, payload: &FailureEvent) -> Option<String> {
 
 /// Every failure of the run, in the order they happened; those only a row knows come last.
 pub fn failures(cx: Context<'_>) -> Vec<Failure> {
-    let rows: HashMap<&str, &FailureRecord> = cx
-        .snapshot
-        .failures
-        .iter()
-        .map(|row| (row.id.as_str(), row))
-        .collect();
+    gathered(cx.config, &cx.snapshot.failures, &cx.snapshot.events)
+}
+
+fn gathered(
+    config: &EngineConfig,
+    records: &[FailureRecord],
+    events: &[HistoryEvent],
+) -> Vec<Failure> {
+    let rows: HashMap<&str, &FailureRecord> =
+        records.iter().map(|row| (row.id.as_str(), row)).collect();
     let mut found: BTreeMap<String, Failure> = BTreeMap::new();
     let mut handled: HashSet<String> = HashSet::new();
-    for event in &cx.snapshot.events {
+    for event in events {
         if event.event_type == EventType::FailureHandled {
             handled.extend(event.as_payload::<FailureName>().failure_id.0);
         } else if defaults(&event.event_type).is_some() {
@@ -223,15 +230,15 @@ pub fn failures(cx: Context<'_>) -> Vec<Failure> {
             // A later event of the same failure replaces an earlier one.
             if let Some(id) = payload.failure_id.0.take() {
                 let row = rows.get(id.as_str()).copied();
-                let failure = Failure::of_event(cx, event, id.clone(), payload, row);
+                let failure = Failure::of_event(config, event, id.clone(), payload, row);
                 found.insert(id, failure);
             }
         }
     }
-    for row in &cx.snapshot.failures {
+    for row in records {
         found
             .entry(row.id.clone())
-            .or_insert_with(|| Failure::of_row(cx, row));
+            .or_insert_with(|| Failure::of_row(config, row));
     }
     for id in handled {
         if let Some(failure) = found.get_mut(&id) {
@@ -327,11 +334,216 @@ fn activity_classes(cx: Context<'_>, failures: &[Failure]) -> HashMap<String, St
             .unwrap_or_default();
         let id = snapshot.id.0.or(named.activity_execution_id.0);
         let class = snapshot.class.0.or(named.activity_class.0);
-        if let (Some(id), Some(class)) = (id, class) {
-            if wanted.contains(id.as_str()) {
-                classes.insert(id, class);
-            }
+        if let (Some(id), Some(class)) = (id, class)
+            && wanted.contains(id.as_str())
+        {
+            classes.insert(id, class);
         }
     }
     classes
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn event(sequence: i64, event_type: EventType, payload: &Value) -> HistoryEvent {
+        HistoryEvent {
+            id: format!("event-{sequence}"),
+            workflow_run_id: "run".into(),
+            sequence,
+            event_type,
+            payload: Some(payload.to_string()),
+            workflow_task_id: None,
+            workflow_command_id: Some("command".into()),
+            recorded_at: Some(DateTime::UNIX_EPOCH),
+            created_at: None,
+        }
+    }
+
+    fn row(id: &str, message: &str) -> FailureRecord {
+        FailureRecord {
+            id: id.into(),
+            workflow_run_id: "run".into(),
+            source_kind: "workflow_run".into(),
+            source_id: "run".into(),
+            propagation_kind: "terminal".into(),
+            failure_category: None,
+            non_retryable: false,
+            handled: false,
+            exception_class: "RuntimeException".into(),
+            message: message.into(),
+            file: "/app/a.php".into(),
+            line: Some(7),
+            trace_preview: None,
+            created_at: Some(DateTime::UNIX_EPOCH),
+        }
+    }
+
+    fn told(rows: &[FailureRecord], events: &[HistoryEvent]) -> Vec<Failure> {
+        gathered(&EngineConfig::defaults(), rows, events)
+    }
+
+    #[test]
+    fn what_an_event_leaves_unsaid_its_type_says() {
+        for (event_type, source_kind, source_id, propagation, category) in [
+            (
+                EventType::ActivityFailed,
+                "activity_execution",
+                "a",
+                "activity",
+                "activity",
+            ),
+            (
+                EventType::ActivityTimedOut,
+                "activity_execution",
+                "a",
+                "timeout",
+                "timeout",
+            ),
+            (
+                EventType::ChildRunFailed,
+                "child_workflow_run",
+                "c",
+                "child",
+                "child_workflow",
+            ),
+            (
+                EventType::ChildRunCancelled,
+                "child_workflow_run",
+                "c",
+                "cancelled",
+                "cancelled",
+            ),
+            (
+                EventType::ChildRunTerminated,
+                "child_workflow_run",
+                "c",
+                "terminated",
+                "terminated",
+            ),
+            (
+                EventType::WorkflowFailed,
+                "workflow_run",
+                "run",
+                "terminal",
+                "application",
+            ),
+            (
+                EventType::WorkflowTimedOut,
+                "workflow_run",
+                "run",
+                "timeout",
+                "timeout",
+            ),
+            (
+                EventType::WorkflowCancelled,
+                "workflow_run",
+                "run",
+                "cancelled",
+                "cancelled",
+            ),
+            (
+                EventType::WorkflowTerminated,
+                "workflow_run",
+                "run",
+                "terminated",
+                "terminated",
+            ),
+            (
+                EventType::UpdateCompleted,
+                "workflow_command",
+                "command",
+                "update",
+                "application",
+            ),
+        ] {
+            let payload = json!({
+                "failure_id": "f", "activity_execution_id": "a", "child_workflow_run_id": "c",
+            });
+            let failures = told(&[], &[event(1, event_type.clone(), &payload)]);
+            let [failure] = failures.as_slice() else {
+                panic!("{event_type}: {failures:?}");
+            };
+            assert_eq!(
+                failure.source_kind.as_deref(),
+                Some(source_kind),
+                "{event_type}"
+            );
+            assert_eq!(
+                failure.source_id.as_deref(),
+                Some(source_id),
+                "{event_type}"
+            );
+            assert_eq!(
+                failure.propagation_kind.as_deref(),
+                Some(propagation),
+                "{event_type}"
+            );
+            let stored = failure
+                .failure_category
+                .as_ref()
+                .map(FailureCategory::as_str);
+            assert_eq!(stored, Some(category), "{event_type}");
+            assert_eq!(failure.trace_preview.as_deref(), Some(""), "{event_type}");
+        }
+    }
+
+    #[test]
+    fn history_outranks_an_altered_row_but_only_the_row_knows_when_and_whether_handled() {
+        let payload = json!({"failure_id": "f", "message": "told", "exception": {
+            "class": "DomainException", "message": "thrown", "code": 422,
+            "previous": {"class": "PDOException", "message": "gone away"},
+        }});
+        let mut altered = row("f", "altered");
+        altered.handled = true;
+        let failures = told(
+            &[altered, row("only-a-row", "lost")],
+            &[event(9, EventType::ActivityFailed, &payload)],
+        );
+        let ids: Vec<&str> = failures.iter().map(|failure| failure.id.as_str()).collect();
+        assert_eq!(ids, ["f", "only-a-row"]);
+        let failure = &failures[0];
+        assert_eq!(failure.message.as_deref(), Some("thrown"));
+        assert_eq!(failure.code, 422);
+        assert_eq!(failure.file.as_deref(), Some("/app/a.php"));
+        assert!(failure.handled && !failure.diagnostic_only);
+        assert_eq!(
+            failure.exception_payload.causes[0].message.as_deref(),
+            Some("gone away")
+        );
+        assert!(failures[1].diagnostic_only);
+        assert_eq!(json!(failures[1]).get("reason"), None);
+        assert_eq!(json!(failures[0]).get("reason"), Some(&Value::Null));
+    }
+
+    #[test]
+    fn a_later_event_replaces_an_earlier_one_and_a_caught_failure_is_handled() {
+        let of = |message: &str| json!({"failure_id": "f", "message": message});
+        let failures = told(
+            &[],
+            &[
+                event(3, EventType::ActivityFailed, &of("first")),
+                event(4, EventType::WorkflowFailed, &of("again")),
+                event(5, EventType::FailureHandled, &of("")),
+                event(6, EventType::ActivityRetryScheduled, &of("not a failure")),
+            ],
+        );
+        assert_eq!(failures.len(), 1);
+        assert_eq!(failures[0].event_sequence, Some(4));
+        assert!(failures[0].handled);
+    }
+
+    #[test]
+    fn garbage_is_no_failure() {
+        for payload in [json!(null), json!([]), json!({"failure_id": 7}), json!("x")] {
+            let event = event(1, EventType::WorkflowFailed, &payload);
+            assert_eq!(told(&[], &[event]), [], "{payload}");
+        }
+        let odd = json!({"failure_id": "f", "exception": {"trace": {"a": 1}, "code": "23000", "properties": 7}});
+        let failures = told(&[], &[event(1, EventType::WorkflowFailed, &odd)]);
+        assert_eq!(failures[0].code, 0);
+    }
 }

@@ -316,6 +316,21 @@ mod tests {
         at: Time,
         inner: Map<Inner>,
         any: Any,
+        noted: Noted<Text>,
+    }
+
+    #[test]
+    fn a_key_without_a_value_is_still_noted() {
+        for (text, present, value) in [
+            ("{}", false, None),
+            (r#"{"noted":null}"#, true, None),
+            (r#"{"noted":[1]}"#, true, None),
+            (r#"{"noted":"n"}"#, true, Some("n")),
+        ] {
+            let outer: Outer = read(Some(text));
+            assert_eq!(outer.noted.present, present, "{text}");
+            assert_eq!(outer.noted.as_deref(), value, "{text}");
+        }
     }
 
     #[test]
@@ -325,7 +340,7 @@ mod tests {
         let outer: Outer = read(Some(text));
         assert_eq!(outer.id.as_deref(), Some("a"));
         assert_eq!(
-            (*outer.sequence, *outer.strict, *outer.on),
+            (outer.sequence.get(), outer.strict.strict(), *outer.on),
             (Some(7), Some(7), Some(true))
         );
         assert_eq!(outer.at.map(|at| at.timestamp()), Some(1_775_383_872));

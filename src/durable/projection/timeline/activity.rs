@@ -112,8 +112,8 @@ impl Activity {
                     .filter(|id| !id.is_empty())
             }),
             status: status.or_else(|| row.map(|row| row.status.as_str().to_owned())),
-            retry_policy: container(&kept.retry_policy)
-                .or_else(|| container(&told.retry_policy))
+            retry_policy: container(kept.retry_policy.as_ref())
+                .or_else(|| container(told.retry_policy.as_ref()))
                 .or_else(|| match row.and_then(|row| row.retry_policy.as_ref()) {
                     Some(Json::Value(policy)) => Some(policy.clone()),
                     _ => None,
@@ -143,8 +143,8 @@ impl Activity {
             last_heartbeat_at: kept
                 .last_heartbeat_at
                 .or_else(|| row.and_then(|row| row.last_heartbeat_at)),
-            last_heartbeat_progress: progress(&kept.last_heartbeat_progress)
-                .or_else(|| progress(&told.progress)),
+            last_heartbeat_progress: progress(kept.last_heartbeat_progress.as_ref())
+                .or_else(|| progress(told.progress.as_ref())),
         })
     }
 }
@@ -201,9 +201,8 @@ fn attempt_count(
     count.filter(|count| *count > 0).unwrap_or(1)
 }
 
-fn container(value: &Option<Value>) -> Option<Value> {
+fn container(value: Option<&Value>) -> Option<Value> {
     value
-        .as_ref()
         .filter(|value| value.is_object() || value.is_array())
         .cloned()
 }
@@ -214,8 +213,8 @@ const UNIT: usize = 64;
 const DETAIL: usize = 191;
 
 /// A heartbeat's progress with only what the engine itself would show of it.
-fn progress(stored: &Option<Value>) -> Option<Value> {
-    let stored = stored.as_ref()?.as_object()?;
+fn progress(stored: Option<&Value>) -> Option<Value> {
+    let stored = stored?.as_object()?;
     let mut out = Map::new();
     let text = |key: &str, most| short_text(stored.get(key)?, most).map(Value::from);
     let number = |key: &str| amount(stored.get(key)?);
@@ -313,7 +312,7 @@ mod tests {
                 Some(json!({"details": {"ok": true, "half": 0.5}})),
             ),
         ] {
-            assert_eq!(progress(&Some(stored.clone())), shown, "{stored}");
+            assert_eq!(progress(Some(&stored)), shown, "{stored}");
         }
     }
 }

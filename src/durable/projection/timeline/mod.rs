@@ -10,6 +10,9 @@ mod task;
 mod timer;
 mod words;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
@@ -118,6 +121,7 @@ pub fn timeline(cx: Context<'_>, failures: &[Failure], limit: Option<usize>) -> 
 }
 
 /// The rows an event may name, by id.
+#[derive(Default)]
 struct Rows<'a> {
     commands: HashMap<&'a str, &'a CommandRow>,
     tasks: HashMap<&'a str, &'a TaskRow>,
@@ -128,7 +132,7 @@ struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     fn of(cx: Context<'a>, failures: &'a [Failure]) -> Self {
-        fn by_id<'r, T>(rows: &'r [T], id: fn(&T) -> &str) -> HashMap<&'r str, &'r T> {
+        fn by_id<T>(rows: &[T], id: fn(&T) -> &str) -> HashMap<&str, &T> {
             rows.iter().map(|row| (id(row), row)).collect()
         }
         Self {

@@ -257,19 +257,19 @@ impl Words<'_> {
     /// `, retry 2 of 3 after attempt 1, waits 30 s`.
     fn retry(&self) -> String {
         let told = self.told;
-        let mut out = String::from(", retry");
-        if let Some(after) = told.retry_after_attempt.get() {
-            out += &format!(" {}", after.saturating_add(1));
-            if let Some(most) = told.max_attempts.get() {
-                out += &format!(" of {most}");
+        let which = match (told.retry_after_attempt.get(), told.max_attempts.get()) {
+            (Some(after), Some(most)) => {
+                let next = after.saturating_add(1);
+                format!(" {next} of {most} after attempt {after}")
             }
-            out += &format!(" after attempt {after}");
-        }
-        out += &self.timeout_kind();
-        if let Some(seconds) = told.retry_backoff_seconds.get() {
-            out += &format!(", waits {seconds} s");
-        }
-        out
+            (Some(after), None) => format!(" {} after attempt {after}", after.saturating_add(1)),
+            (None, _) => String::new(),
+        };
+        let waits = match told.retry_backoff_seconds.get() {
+            Some(seconds) => format!(", waits {seconds} s"),
+            None => String::new(),
+        };
+        format!(", retry{which}{}{waits}", self.timeout_kind())
     }
 
     /// Which of an activity's deadlines passed.
@@ -371,5 +371,19 @@ fn brief(message: &str) -> String {
         Some((at, _)) => format!("{}…", line.get(..at).unwrap_or_default()),
         None if line.len() < message.trim_end().len() => format!("{line}…"),
         None => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::brief;
+
+    #[test]
+    fn a_long_message_is_quoted_in_part() {
+        assert_eq!(brief("boom"), "boom");
+        assert_eq!(brief("boom\n"), "boom");
+        assert_eq!(brief("first\nsecond"), "first…");
+        assert_eq!(brief(&"é".repeat(300)).chars().count(), 201);
+        assert_eq!(brief(""), "");
     }
 }
