@@ -33,6 +33,11 @@ impl Payload {
     }
 }
 
+/// Whether stored text only says where the payload is kept.
+pub fn is_reference(text: &str) -> bool {
+    text.starts_with(REFERENCE)
+}
+
 /// Decodes stored text. A missing codec is `avro`; bytes are never sniffed.
 pub fn decode(codec: Option<&str>, text: Option<&str>) -> Payload {
     let Some(text) = text.filter(|text| !text.is_empty()) else {

@@ -255,6 +255,30 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Map<T> {
     }
 }
 
+/// A value whose key may be there without one: to the engine its mere presence says something.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Noted<T> {
+    pub present: bool,
+    pub value: T,
+}
+
+impl<T> Deref for Noted<T> {
+    type Target = T;
+
+    fn deref(&self) -> &Self::Target {
+        &self.value
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Noted<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self {
+            present: true,
+            value: T::deserialize(deserializer)?,
+        })
+    }
+}
+
 /// Reads a payload as `T`; text that is not a JSON object reads as one without keys.
 pub fn read<T: DeserializeOwned + Default>(text: Option<&str>) -> T {
     text.and_then(|text| serde_json::from_str::<Map<T>>(text).ok())
@@ -292,6 +316,21 @@ mod tests {
         at: Time,
         inner: Map<Inner>,
         any: Any,
+        noted: Noted<Text>,
+    }
+
+    #[test]
+    fn a_key_without_a_value_is_still_noted() {
+        for (text, present, value) in [
+            ("{}", false, None),
+            (r#"{"noted":null}"#, true, None),
+            (r#"{"noted":[1]}"#, true, None),
+            (r#"{"noted":"n"}"#, true, Some("n")),
+        ] {
+            let outer: Outer = read(Some(text));
+            assert_eq!(outer.noted.present, present, "{text}");
+            assert_eq!(outer.noted.as_deref(), value, "{text}");
+        }
     }
 
     #[test]
@@ -303,6 +342,8 @@ mod tests {
         assert_eq!(
             (outer.sequence.get(), outer.sequence.strict()),
             (Some(7), None)
+            (outer.sequence.get(), outer.strict.strict(), *outer.on),
+            (Some(7), Some(7), Some(true))
         );
         assert_eq!((outer.strict.strict(), *outer.on), (Some(7), Some(true)));
         assert_eq!(outer.at.map(|at| at.timestamp()), Some(1_775_383_872));

@@ -1,3 +1,5 @@
 //! The payloads of history events and tasks, as shapes: each reads the keys one concept needs.
 
 pub mod task;
+pub mod failure;
+pub mod timeline;
