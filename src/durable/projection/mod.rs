@@ -2,13 +2,20 @@
 //! `Utc::now()`. One file per concept; a value's field names are the engine's JSON keys.
 
 pub mod authority;
+pub mod command_context;
+pub mod commands;
 pub mod context;
+pub mod contract;
 pub mod detail;
+pub mod intakes;
 pub mod list_item;
 pub mod list_row;
 pub mod parallel;
 pub mod repair_gate;
+pub mod signals;
+pub mod task_links;
 pub mod task_problem;
+pub mod updates;
 pub mod waits;
 
 pub use context::Context;
