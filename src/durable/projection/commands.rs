@@ -200,11 +200,22 @@ pub struct CommandPayload {
 
 impl CommandPayload {
     pub fn of(row: &CommandRow) -> Self {
-        Self::decode(row.payload_codec.as_deref(), row.payload.as_deref())
+        payload::decode(row.payload_codec.as_deref(), row.payload.as_deref()).into()
     }
 
-    pub fn decode(codec: Option<&str>, text: Option<&str>) -> Self {
-        let payload = payload::decode(codec, text);
+    /// The arguments of a signal or update: its own key, or the whole payload when that is a
+    /// list.
+    pub fn arguments(&self) -> Option<Value> {
+        match self.preview.as_ref()? {
+            Value::Object(map) => map.get("arguments").filter(|v| !v.is_null()).cloned(),
+            list @ Value::Array(_) => Some(list.clone()),
+            _ => None,
+        }
+    }
+}
+
+impl From<Payload> for CommandPayload {
+    fn from(payload: Payload) -> Self {
         let map = match &payload {
             Payload::Value(Value::Object(map)) => Some(map),
             // A payload kept elsewhere tells nothing: its envelope has keys of its own.
@@ -227,14 +238,50 @@ impl CommandPayload {
             preview: payload.preview(),
         }
     }
+}
 
-    /// The arguments of a signal or update: its own key, or the whole payload when that is a
-    /// list.
-    pub fn arguments(&self) -> Option<Value> {
-        match self.preview.as_ref()? {
-            Value::Object(map) => map.get("arguments").filter(|v| !v.is_null()).cloned(),
-            list @ Value::Array(_) => Some(list.clone()),
-            _ => None,
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_payload_says_what_it_is_about_only_when_it_is_here() {
+        let told = |payload: Payload| {
+            let told = CommandPayload::from(payload);
+            (told.name.clone(), told.arguments(), told.preview)
+        };
+        let signal = json!({"name": "go", "arguments": [1], "validation_errors": []});
+        let envelope =
+            json!({"codec": "avro", "name": "go", "external_storage": {"uri": "s3://x"}});
+        for (what, payload, want) in [
+            ("none", Payload::None, (None, None, None)),
+            (
+                "a signal",
+                Payload::Value(signal.clone()),
+                (Some("go".into()), Some(json!([1])), Some(signal)),
+            ),
+            (
+                "bare arguments",
+                Payload::Value(json!(["a"])),
+                (None, Some(json!(["a"])), Some(json!(["a"]))),
+            ),
+            (
+                "kept elsewhere",
+                Payload::Reference(envelope.clone()),
+                (None, None, Some(envelope)),
+            ),
+            (
+                "not decodable",
+                Payload::Raw {
+                    reason: "unsupported codec json".into(),
+                    text: "{}".into(),
+                },
+                (None, None, Some(json!("{}"))),
+            ),
+        ] {
+            assert_eq!(told(payload), want, "{what}");
         }
     }
 }

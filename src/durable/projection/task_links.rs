@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use serde::Serialize;
 
 use super::{Context, commands::Command, signals::Signal, updates::Update};
-use crate::durable::stored::payloads::command::Named;
+use crate::durable::stored::{HistoryEvent, payloads::command::Named};
 
 /// What a link needs to know of one entry of the task list.
 #[derive(Clone, Debug, Default)]
@@ -100,6 +100,10 @@ impl TaskLinks {
     /// Tasks first, in the order of the finished list; then what history says of tasks by then
     /// gone.
     pub fn new(cx: Context<'_>, tasks: impl IntoIterator<Item = LinkedTask>) -> Self {
+        Self::gather(tasks, &cx.snapshot.events)
+    }
+
+    fn gather(tasks: impl IntoIterator<Item = LinkedTask>, events: &[HistoryEvent]) -> Self {
         let mut found = ByKind::<Gathered>::default();
         for task in tasks {
             for link in found.named(
@@ -110,7 +114,7 @@ impl TaskLinks {
                 link.add(&task);
             }
         }
-        for event in &cx.snapshot.events {
+        for event in events {
             let Some(task_id) = event.workflow_task_id.as_deref() else {
                 continue;
             };
@@ -163,5 +167,86 @@ impl TaskLinks {
         id.and_then(|id| self.0.updates.get(id))
             .cloned()
             .unwrap_or_else(|| self.of_command(command_id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(id: &str, status: &str) -> LinkedTask {
+        LinkedTask {
+            id: id.into(),
+            synthetic: status == "missing",
+            is_open: ["ready", "leased"].contains(&status),
+            status: status.into(),
+            transport_state: format!("{status}!"),
+            workflow_command_id: Some("c".into()),
+            workflow_signal_id: Some("s".into()),
+            workflow_update_id: None,
+        }
+    }
+
+    fn event(task_id: &str) -> HistoryEvent {
+        HistoryEvent {
+            id: "e".into(),
+            workflow_run_id: "r".into(),
+            sequence: 1,
+            event_type: "SignalApplied".into(),
+            payload: Some(r#"{"signal_id":"s","command":{"id":"c"}}"#.into()),
+            workflow_task_id: Some(task_id.into()),
+            workflow_command_id: None,
+            recorded_at: None,
+            created_at: None,
+        }
+    }
+
+    #[test]
+    fn the_first_open_task_is_current_and_a_gap_is_said() {
+        for (what, tasks, current, state, ids, missing) in [
+            ("nothing", vec![], None, None, vec!["old"], false),
+            (
+                "ended tasks only",
+                vec![task("a", "completed")],
+                None,
+                None,
+                vec!["a", "old"],
+                false,
+            ),
+            (
+                "two open",
+                vec![task("a", "failed"), task("b", "leased"), task("c", "ready")],
+                Some("b"),
+                Some("leased!"),
+                vec!["a", "b", "c", "old"],
+                false,
+            ),
+            (
+                "one should be there",
+                vec![task("gap", "missing")],
+                None,
+                Some("missing"),
+                vec!["old"],
+                true,
+            ),
+            (
+                "one should, another is",
+                vec![task("gap", "missing"), task("a", "ready")],
+                Some("a"),
+                Some("ready!"),
+                vec!["a", "old"],
+                true,
+            ),
+        ] {
+            let links = TaskLinks::gather(tasks, &[event("old"), event("old")]);
+            let link = links.of_signal(Some("s"), Some("c"));
+            assert_eq!(link.current_task_id.as_deref(), current, "{what}");
+            assert_eq!(link.task_transport_state.as_deref(), state, "{what}");
+            assert_eq!(link.task_ids, ids, "{what}");
+            assert_eq!(link.task_missing, missing, "{what}");
+            assert_eq!(links.of_command(Some("c")), link, "{what}");
+            assert_eq!(links.of_update(Some("u"), Some("c")), link, "{what}");
+            assert_eq!(links.of_command(None), TaskLink::default(), "{what}");
+        }
     }
 }

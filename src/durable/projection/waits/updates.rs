@@ -38,7 +38,9 @@ fn wait(update: &Update, resumes: &Resumes<'_>) -> Option<Wait> {
         (None, None) => return None,
     };
     let open = status == "open";
-    let task = open.then(|| resumes.of_update(update, &id)).flatten();
+    let task = open
+        .then(|| resumes.of_update(update.id.as_deref(), update.command_id.as_deref(), &id))
+        .flatten();
     let name = update.name.as_deref().unwrap_or("update");
     Some(Wait {
         kind: "update",
@@ -122,12 +124,14 @@ impl<'a> Resumes<'a> {
 
     /// The task that will apply the update: one that names it in any way, else one that names
     /// nothing at all.
-    fn of_update(&self, update: &Update, wait_id: &str) -> Option<&'a TaskRow> {
-        let by_update = update.id.as_deref().and_then(|id| self.by_update.get(id));
-        let by_command = update
-            .command_id
-            .as_deref()
-            .and_then(|id| self.by_command.get(id));
+    fn of_update(
+        &self,
+        id: Option<&str>,
+        command_id: Option<&str>,
+        wait_id: &str,
+    ) -> Option<&'a TaskRow> {
+        let by_update = id.and_then(|id| self.by_update.get(id));
+        let by_command = command_id.and_then(|id| self.by_command.get(id));
         preferred_task(
             [by_update, by_command, self.by_wait.get(wait_id)]
                 .into_iter()
@@ -189,5 +193,101 @@ fn rank(status: &TaskStatus) -> u8 {
         TaskStatus::Failed => 3,
         TaskStatus::Cancelled => 4,
         TaskStatus::Other(_) => 5,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn task(id: &str, status: &str, payload: Value) -> TaskRow {
+        TaskRow {
+            id: id.into(),
+            workflow_run_id: "r".into(),
+            namespace: None,
+            task_type: TaskType::Workflow,
+            status: status.into(),
+            compatibility: None,
+            payload: Some(Json::Value(payload)),
+            connection: None,
+            queue: None,
+            available_at: None,
+            leased_at: None,
+            lease_owner: None,
+            lease_expires_at: None,
+            attempt_count: 0,
+            last_dispatch_attempt_at: None,
+            last_dispatched_at: None,
+            last_dispatch_error: None,
+            last_claim_failed_at: None,
+            last_claim_error: None,
+            repair_count: 0,
+            repair_available_at: None,
+            last_error: None,
+            created_at: None,
+            updated_at: None,
+        }
+    }
+
+    #[test]
+    fn the_task_behind_an_accepted_update() {
+        let unscoped = || task("old", "completed", json!([]));
+        for (what, tasks, want) in [
+            ("no task", vec![], None),
+            (
+                "named by update id",
+                vec![
+                    unscoped(),
+                    task("t", "ready", json!({"workflow_update_id": "u"})),
+                ],
+                Some("t"),
+            ),
+            (
+                "named as resume source",
+                vec![task(
+                    "t",
+                    "ready",
+                    json!({"resume_source_kind": "workflow_update", "resume_source_id": "u"}),
+                )],
+                Some("t"),
+            ),
+            (
+                "named by command",
+                vec![task("t", "ready", json!({"workflow_command_id": "c"}))],
+                Some("t"),
+            ),
+            (
+                "named by wait",
+                vec![task("t", "ready", json!({"open_wait_id": "update:u"}))],
+                Some("t"),
+            ),
+            (
+                "a signal's task is not the update's",
+                vec![task(
+                    "t",
+                    "ready",
+                    json!({"workflow_wait_kind": "signal", "workflow_command_id": "c"}),
+                )],
+                None,
+            ),
+            (
+                "an old resume without a name, though ended",
+                vec![task("t", "ready", json!({"timer_id": "x"})), unscoped()],
+                Some("old"),
+            ),
+            (
+                "at work before waiting",
+                vec![
+                    task("t1", "ready", json!({"workflow_update_id": "u"})),
+                    task("t2", "leased", json!({"workflow_update_id": "u"})),
+                ],
+                Some("t2"),
+            ),
+        ] {
+            let found = Resumes::of(&tasks).of_update(Some("u"), Some("c"), "update:u");
+            assert_eq!(found.map(|task| task.id.as_str()), want, "{what}");
+        }
     }
 }
