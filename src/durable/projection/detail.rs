@@ -1,8 +1,13 @@
 //! The engine's run detail, key for key, put together from the concepts.
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{budget, context::Context, failures, timeline};
+use super::{
+    commands::commands, context::Context, contract::contract, intakes::linked_intakes,
+    signals::signals, task_links::TaskLinks, updates::updates,
+};
 
 /// The whole document. `limit` keeps the last entries of the timeline.
 pub fn detail(cx: Context<'_>, limit: Option<usize>) -> Value {
@@ -24,5 +29,80 @@ pub fn detail(cx: Context<'_>, limit: Option<usize>) -> Value {
     let total = cx.snapshot.events.len();
     out.insert("timeline_total_count".into(), json!(total));
 
+    put(&mut out, &contract(cx));
+
+    let mut signals = signals(cx);
+    let mut updates = updates(cx, &provisional::failures(cx));
+    let mut commands = commands(cx, &signals, &updates);
+    out.insert("linked_intakes".into(), json!(linked_intakes(&commands)));
+    TaskLinks::new(cx, provisional::tasks(cx)).fill(&mut commands, &mut signals, &mut updates);
+    out.insert("commands".into(), json!(commands));
+    out.insert("signals".into(), json!(signals));
+    out.insert("updates".into(), json!(updates));
     Value::Object(out)
+}
+
+/// The keys of a value beside those already there.
+fn put(out: &mut Map<String, Value>, value: &impl Serialize) {
+    if let Value::Object(map) = json!(value) {
+        out.extend(map);
+    }
+}
+
+/// Stand-ins until tasks and failures have rooms of their own.
+mod provisional {
+    use std::collections::HashMap;
+
+    use crate::{
+        db::Json,
+        durable::projection::{
+            Context,
+            task_links::LinkedTask,
+            updates::{UpdateException, UpdateFailure},
+        },
+    };
+
+    pub(super) fn tasks(cx: Context<'_>) -> Vec<LinkedTask> {
+        cx.snapshot
+            .tasks
+            .iter()
+            .map(|task| {
+                let text = |key: &str| match task.payload.as_ref() {
+                    Some(Json::Value(value)) => value.get(key)?.as_str().map(str::to_owned),
+                    _ => None,
+                };
+                LinkedTask {
+                    id: task.id.clone(),
+                    synthetic: false,
+                    is_open: task.status.is_open(),
+                    status: task.status.as_str().to_owned(),
+                    transport_state: task.status.as_str().to_owned(),
+                    workflow_command_id: text("workflow_command_id"),
+                    workflow_signal_id: text("workflow_signal_id"),
+                    workflow_update_id: text("workflow_update_id"),
+                }
+            })
+            .collect()
+    }
+
+    pub(super) fn failures(cx: Context<'_>) -> HashMap<String, UpdateFailure> {
+        cx.snapshot
+            .failures
+            .iter()
+            .map(|row| {
+                (
+                    row.id.clone(),
+                    UpdateFailure {
+                        message: Some(row.message.clone()),
+                        exception: UpdateException {
+                            exception_class: Some(row.exception_class.clone()),
+                            exception_resolved_class: Some(row.exception_class.clone()),
+                            exception_resolution_source: Some("recorded_class".into()),
+                            ..UpdateException::default()
+                        },
+                    },
+                )
+            })
+            .collect()
+    }
 }

@@ -4,18 +4,25 @@
 pub mod authority;
 pub mod budget;
 pub mod classification;
+pub mod command_context;
+pub mod commands;
 pub mod context;
+pub mod contract;
 pub mod detail;
 pub mod exception;
 pub mod failures;
+pub mod intakes;
 pub mod list_item;
 pub mod list_row;
 pub mod parallel;
 pub mod repair_gate;
+pub mod signals;
+pub mod task_links;
 pub mod task_problem;
 pub mod transport;
 pub mod timeline;
 pub mod trace;
+pub mod updates;
 pub mod waits;
 
 pub use context::Context;

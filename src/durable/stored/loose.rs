@@ -286,6 +286,21 @@ pub fn read<T: DeserializeOwned + Default>(text: Option<&str>) -> T {
         .map_or_else(T::default, |value| *value)
 }
 
+/// Reads JSON already parsed as `T`; anything but an object reads as one without keys.
+pub fn read_value<T: DeserializeOwned + Default>(value: &Value) -> T {
+    Map::<T>::deserialize(value)
+        .ok()
+        .and_then(|map| map.0)
+        .map_or_else(T::default, |value| *value)
+}
+
+/// For keys whose presence matters: `Some` when the key is there, whatever it holds.
+pub fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
 /// `…T10:11:12.123456Z`, `…T10:11:12+00:00`, or the space-separated form of a row, in UTC.
 pub fn moment(text: &str) -> Option<DateTime<Utc>> {
     DateTime::parse_from_rfc3339(text)

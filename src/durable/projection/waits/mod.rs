@@ -1,5 +1,7 @@
 //! What a run waits for, or has waited for. One file per kind of wait.
 
+pub mod updates;
+
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 

@@ -3,3 +3,6 @@
 pub mod task;
 pub mod failure;
 pub mod timeline;
+pub mod command;
+pub mod contract;
+pub mod update;
