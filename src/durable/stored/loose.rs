@@ -301,7 +301,7 @@ mod tests {
         let outer: Outer = read(Some(text));
         assert_eq!(outer.id.as_deref(), Some("a"));
         assert_eq!(
-            (*outer.sequence, *outer.strict, *outer.on),
+            (outer.sequence.get(), outer.strict.strict(), *outer.on),
             (Some(7), Some(7), Some(true))
         );
         assert_eq!(outer.at.map(|at| at.timestamp()), Some(1_775_383_872));
