@@ -173,6 +173,20 @@ impl EngineConfig {
     pub fn text(&self, path: &'static str) -> Option<&str> {
         self.values[path].0.as_str().filter(|text| !text.is_empty())
     }
+
+    /// The value as it was given, for settings of more than one form.
+    pub fn value(&self, path: &'static str) -> &Value {
+        &self.values[path].0
+    }
+
+    pub fn flag(&self, path: &'static str) -> bool {
+        match &self.values[path].0 {
+            Value::Bool(on) => *on,
+            Value::Number(n) => n.as_i64() != Some(0),
+            Value::String(text) => !matches!(text.as_str(), "" | "0"),
+            _ => false,
+        }
+    }
 }
 
 #[cfg(test)]

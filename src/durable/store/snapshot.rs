@@ -88,6 +88,7 @@ pub struct RelatedRun {
     pub status_bucket: Option<StatusBucket>,
     pub closed_reason: Option<ClosedReason>,
     pub summary_started_at: Option<DateTime<Utc>>,
+    pub summary_closed_at: Option<DateTime<Utc>>,
     /// The run it says it continues, by its first event.
     pub continued_from_run_id: Option<String>,
     /// The type of its terminal event.
@@ -381,6 +382,7 @@ impl Reader<'_> {
             ", (select s.status_bucket from {workflow_run_summaries} s where s.id = r.id) as summary_bucket\
              , (select s.closed_reason from {workflow_run_summaries} s where s.id = r.id) as summary_closed_reason\
              , (select s.started_at from {workflow_run_summaries} s where s.id = r.id) as summary_started_at\
+             , (select s.closed_at from {workflow_run_summaries} s where s.id = r.id) as summary_closed_at\
              , (select e.payload from {workflow_history_events} e where e.workflow_run_id = r.id \
                and e.event_type = 'WorkflowStarted' and e.sequence <= 10 order by e.sequence limit 1) as started_payload\
              , (select e.event_type from {workflow_history_events} e where e.workflow_run_id = r.id \
@@ -404,6 +406,7 @@ impl Reader<'_> {
                     status_bucket: row.opt_text("summary_bucket")?.map(Into::into),
                     closed_reason: row.opt_text("summary_closed_reason")?.map(Into::into),
                     summary_started_at: row.opt_time("summary_started_at")?,
+                    summary_closed_at: row.opt_time("summary_closed_at")?,
                     continued_from_run_id: {
                         let started: Started =
                             loose::read(row.opt_text("started_payload")?.as_deref());

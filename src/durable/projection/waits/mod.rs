@@ -1,6 +1,12 @@
 //! What a run waits for, or has waited for. One file per kind of wait.
 
 pub mod updates;
+pub mod children;
+pub mod conditions;
+mod preferred;
+pub mod signals;
+
+use std::cmp::Ordering;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -100,5 +106,62 @@ impl Wait {
                 ..
             }
         )
+    }
+}
+
+/// All waits of a run in the engine's order: open ones first, then by when they began.
+pub fn assemble(mut waits: Vec<Wait>) -> Vec<Wait> {
+    waits.sort_by(in_order);
+    waits
+}
+
+/// Waits with status `open`; those known from a row alone count too.
+pub fn open_wait_count(waits: &[Wait]) -> usize {
+    waits.iter().filter(|wait| wait.is_open()).count()
+}
+
+/// The engine compares milliseconds, and puts a wait without a beginning last.
+fn in_order(a: &Wait, b: &Wait) -> Ordering {
+    let key = |wait: &Wait| {
+        (
+            match wait.status {
+                "open" => 0,
+                "resolved" => 1,
+                "cancelled" => 2,
+                _ => 3,
+            },
+            wait.opened_at.map_or(i64::MAX, |at| at.timestamp_millis()),
+        )
+    };
+    key(a).cmp(&key(b)).then_with(|| a.id.cmp(&b.id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn open_waits_come_first_then_the_oldest_then_by_id() {
+        let wait = |id: &str, status, opened_at: Option<&str>| Wait {
+            id: id.into(),
+            status,
+            opened_at: opened_at.map(|at| at.parse().expect("a valid time")),
+            ..Wait::default()
+        };
+        let early = Some("2026-11-15T12:00:00.000100Z");
+        let same_millisecond = Some("2026-11-15T12:00:00.000900Z");
+        let late = Some("2026-11-15T12:00:01Z");
+        let waits = assemble(vec![
+            wait("h", "unsupported", early),
+            wait("g", "cancelled", early),
+            wait("f", "resolved", early),
+            wait("d", "open", None),
+            wait("c", "open", late),
+            wait("b", "open", early),
+            wait("a", "open", same_millisecond),
+        ]);
+        let order: String = waits.iter().map(|wait| wait.id.as_str()).collect();
+        assert_eq!(order, "abcdfgh");
+        assert_eq!(open_wait_count(&waits), 4);
     }
 }

@@ -6,3 +6,5 @@ pub mod timeline;
 pub mod command;
 pub mod contract;
 pub mod update;
+pub mod lineage;
+pub mod waits;
