@@ -1,5 +1,8 @@
 //! What a run waits for, or has waited for. One file per kind of wait.
 
+pub mod steps;
+pub mod tasks;
+
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
