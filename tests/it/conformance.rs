@@ -11,7 +11,7 @@ use plimsoll::{
     db::{Db, Settings},
     durable::{
         engine_config::EngineConfig,
-        projection::{Context, detail::detail},
+        projection::{Context, Projected, detail::detail},
         store::snapshot::{RunSnapshot, TimelineCache},
     },
 };
@@ -72,14 +72,7 @@ async fn project(case: &Case) -> Value {
     snapshot.end().await;
     db.close().await;
     let config = EngineConfig::load(Some(&case.config)).expect("the engine's configuration");
-    detail(
-        Context {
-            snapshot: &run,
-            now: case.now,
-            config: &config,
-        },
-        None,
-    )
+    detail(&Projected::of(Context { snapshot: &run, now: case.now, config: &config }), None)
 }
 
 fn scenarios(root: &Path) -> Vec<Case> {

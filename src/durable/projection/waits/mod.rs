@@ -1,10 +1,12 @@
 //! What a run waits for, or has waited for. One file per kind of wait.
 
-pub mod updates;
 pub mod children;
 pub mod conditions;
 mod preferred;
 pub mod signals;
+pub mod steps;
+pub mod tasks;
+pub mod updates;
 
 use std::cmp::Ordering;
 
