@@ -72,7 +72,14 @@ async fn project(case: &Case) -> Value {
     snapshot.end().await;
     db.close().await;
     let config = EngineConfig::load(Some(&case.config)).expect("the engine's configuration");
-    detail(&Projected::of(Context { snapshot: &run, now: case.now, config: &config }), None)
+    detail(
+        &Projected::of(Context {
+            snapshot: &run,
+            now: case.now,
+            config: &config,
+        }),
+        None,
+    )
 }
 
 fn scenarios(root: &Path) -> Vec<Case> {

@@ -17,7 +17,10 @@ pub const NO_DEFINITION: &str = "workflow_definition_unavailable";
 
 /// The gates of the engine's detail. Without the application's classes neither a query nor an
 /// update can be run from here.
-#[expect(clippy::struct_excessive_bools, reason = "one gate per action, each shown by itself")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "one gate per action, each shown by itself"
+)]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Actions {
     pub can_issue_terminal_commands: bool,
@@ -64,7 +67,10 @@ pub fn actions(projected: &Projected<'_>) -> Actions {
     let repair = repair_gate::decide(Facts {
         is_current_run: current,
         is_terminal: terminal,
-        liveness_state: snapshot.summary.as_ref().and_then(|summary| summary.liveness_state.as_ref()),
+        liveness_state: snapshot
+            .summary
+            .as_ref()
+            .and_then(|summary| summary.liveness_state.as_ref()),
         replay_blocked_task: projected.tasks.iter().any(is_replay_blocked),
     })
     .err();
@@ -82,11 +88,14 @@ pub fn actions(projected: &Projected<'_>) -> Actions {
         can_update: false,
         update_blocked_reason: command.or(Some(NO_DEFINITION)),
         can_repair: repair.is_none(),
-        repair_attention: snapshot
-            .summary
+        repair_attention: snapshot.summary.as_ref().map_or_else(
+            || shown.is_some_and(|shown| shown.badge_visible),
+            |summary| summary.repair_attention,
+        ),
+        repair_blocked: repair
             .as_ref()
-            .map_or_else(|| shown.is_some_and(|shown| shown.badge_visible), |summary| summary.repair_attention),
-        repair_blocked: repair.as_ref().and_then(list_item::repair_blocked).map(|blocked| json!(blocked)),
+            .and_then(list_item::repair_blocked)
+            .map(|blocked| json!(blocked)),
         repair_blocked_reason: repair,
         can_archive: archive.is_none(),
         archive_blocked_reason: archive,

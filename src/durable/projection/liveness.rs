@@ -108,14 +108,21 @@ pub fn standing(cx: Context<'_>, evidence: Evidence<'_>) -> Standing {
     let inputs = judge.inputs();
     let wait = judge.wait(&inputs);
     let liveness = judge.liveness(&inputs);
-    let selected = if inputs.update.is_some() { inputs.update_task } else { inputs.next };
+    let selected = if inputs.update.is_some() {
+        inputs.update_task
+    } else {
+        inputs.next
+    };
     Standing {
         task_problem: inputs.replay_blocked.is_some()
             || judge.any_workflow_task_in_trouble()
             || (inputs.update.is_some() && inputs.update_task.is_none())
             || inputs.signal.is_some()
             || inputs.resolved_child.is_some()
-            || (inputs.condition.is_some_and(|condition| condition.timeout_fired_at.is_some()) && inputs.next.is_none())
+            || (inputs
+                .condition
+                .is_some_and(|condition| condition.timeout_fired_at.is_some())
+                && inputs.next.is_none())
             || (liveness == LivenessState::RepairNeeded && wait.kind.is_none()),
         replay_blocked_task: blocked_task,
         wait_kind: wait.kind,
@@ -167,33 +174,61 @@ impl<'a> Judge<'a> {
             .filter(|row| row.status.is_open())
             .map(|row| (row.id.as_str(), Health::of(row, cx.now, patience)))
             .collect();
-        Self { cx, evidence, health }
+        Self {
+            cx,
+            evidence,
+            health,
+        }
     }
 
     fn health(&self, task: &Task) -> Health {
-        self.health.get(task.id.as_str()).copied().unwrap_or_default()
+        self.health
+            .get(task.id.as_str())
+            .copied()
+            .unwrap_or_default()
     }
 
     /// A workflow task that is in trouble now, or that repair had to touch once.
     fn any_workflow_task_in_trouble(&self) -> bool {
-        self.cx.snapshot.tasks.iter().filter(|row| row.task_type == TaskType::Workflow).any(|row| {
-            let health = self.health.get(row.id.as_str()).copied().unwrap_or_default();
-            row.repair_count > 0
-                || health.dispatch_failed
-                || health.dispatch_overdue
-                || health.claim_failed
-                || health.lease_expired
-                || *payload_of(row).replay_blocked == Some(true)
-        })
+        self.cx
+            .snapshot
+            .tasks
+            .iter()
+            .filter(|row| row.task_type == TaskType::Workflow)
+            .any(|row| {
+                let health = self
+                    .health
+                    .get(row.id.as_str())
+                    .copied()
+                    .unwrap_or_default();
+                row.repair_count > 0
+                    || health.dispatch_failed
+                    || health.dispatch_overdue
+                    || health.claim_failed
+                    || health.lease_expired
+                    || *payload_of(row).replay_blocked == Some(true)
+            })
     }
 
     fn inputs(&self) -> Inputs<'a> {
         let e = self.evidence;
         let next = self.next_task();
-        let replay_blocked = e.tasks.iter().filter(|task| is_replay_blocked(task)).max_by_key(|task| task.updated_at);
-        let open = |activity: &&Activity| matches!(activity.status, ActivityStatus::Pending | ActivityStatus::Running);
-        let activity =
-            e.activities.iter().filter(open).find(|activity| activity.history_authority != authority::OPEN_FALLBACK);
+        let replay_blocked = e
+            .tasks
+            .iter()
+            .filter(|task| is_replay_blocked(task))
+            .max_by_key(|task| task.updated_at);
+        let open = |activity: &&Activity| {
+            matches!(
+                activity.status,
+                ActivityStatus::Pending | ActivityStatus::Running
+            )
+        };
+        let activity = e
+            .activities
+            .iter()
+            .filter(open)
+            .find(|activity| activity.history_authority != authority::OPEN_FALLBACK);
         let update = e
             .waits
             .iter()
@@ -212,19 +247,39 @@ impl<'a> Judge<'a> {
             .iter()
             .filter(|_| activity.is_none() && update.is_none() && signal.is_none())
             .filter(|condition| condition.status == "open")
-            .max_by_key(|condition| (condition.sequence, condition.opened_at, &condition.condition_wait_id));
+            .max_by_key(|condition| {
+                (
+                    condition.sequence,
+                    condition.opened_at,
+                    &condition.condition_wait_id,
+                )
+            });
         let conditions_timer = condition.and_then(|condition| condition.timer_id.as_deref());
-        let own_timer = |timer: &&Timer| update.is_none() && Some(timer.id.as_str()) != conditions_timer;
+        let own_timer =
+            |timer: &&Timer| update.is_none() && Some(timer.id.as_str()) != conditions_timer;
         let timer = e.timers.iter().filter(own_timer).find(|timer| {
-            timer.status == TimerStatus::Pending && timer.history_authority == authority::TYPED && !timer.is_timeout()
+            timer.status == TimerStatus::Pending
+                && timer.history_authority == authority::TYPED
+                && !timer.is_timeout()
         });
-        let row_timer =
-            e.timers.iter().filter(own_timer).any(|timer| timer.history_authority == authority::OPEN_FALLBACK);
-        let nothing_before_children =
-            activity.is_none() && update.is_none() && signal.is_none() && condition.is_none() && timer.is_none();
-        let open_children = || e.children.iter().filter(|child| nothing_before_children && next.is_none() && child.is_open());
+        let row_timer = e
+            .timers
+            .iter()
+            .filter(own_timer)
+            .any(|timer| timer.history_authority == authority::OPEN_FALLBACK);
+        let nothing_before_children = activity.is_none()
+            && update.is_none()
+            && signal.is_none()
+            && condition.is_none()
+            && timer.is_none();
+        let open_children = || {
+            e.children
+                .iter()
+                .filter(|child| nothing_before_children && next.is_none() && child.is_open())
+        };
         let open_child = open_children().find(|child| child.is_typed());
-        let row_child = open_children().any(|child| child.history_authority == authority::OPEN_FALLBACK);
+        let row_child =
+            open_children().any(|child| child.history_authority == authority::OPEN_FALLBACK);
         let resolved_child = e
             .children
             .iter()
@@ -232,10 +287,17 @@ impl<'a> Judge<'a> {
             .find(|child| {
                 !child.is_open()
                     && child.resolution.is_some()
-                    && !(open_child.is_some() && child.source_status.as_deref() == Some("completed"))
+                    && !(open_child.is_some()
+                        && child.source_status.as_deref() == Some("completed"))
             });
-        let no_child = nothing_before_children && !row_child && open_child.is_none() && resolved_child.is_none();
-        let unsupported_child = no_child && e.children.iter().any(|child| child.history_unsupported_reason.is_some());
+        let no_child = nothing_before_children
+            && !row_child
+            && open_child.is_none()
+            && resolved_child.is_none();
+        let unsupported_child = no_child
+            && e.children
+                .iter()
+                .any(|child| child.history_unsupported_reason.is_some());
         let signal_wait = e
             .signal_waits
             .iter()
@@ -246,9 +308,18 @@ impl<'a> Judge<'a> {
             next,
             replay_blocked,
             activity,
-            row_activity: e.activities.iter().find(|activity| activity.history_authority == authority::OPEN_FALLBACK),
-            unsupported_activity: e.activities.iter().any(|activity| activity.history_unsupported_reason.is_some()),
-            unsupported_timer: e.timers.iter().any(|timer| timer.history_unsupported_reason.is_some()),
+            row_activity: e
+                .activities
+                .iter()
+                .find(|activity| activity.history_authority == authority::OPEN_FALLBACK),
+            unsupported_activity: e
+                .activities
+                .iter()
+                .any(|activity| activity.history_unsupported_reason.is_some()),
+            unsupported_timer: e
+                .timers
+                .iter()
+                .any(|timer| timer.history_unsupported_reason.is_some()),
             update,
             update_task,
             signal,
@@ -270,7 +341,14 @@ impl<'a> Judge<'a> {
             .tasks
             .iter()
             .filter(|task| task.is_open)
-            .min_by_key(|task| (task.status != TaskStatus::Leased.as_str(), late(task.available_at), late(task.created_at), &task.id))
+            .min_by_key(|task| {
+                (
+                    task.status != TaskStatus::Leased.as_str(),
+                    late(task.available_at),
+                    late(task.created_at),
+                    &task.id,
+                )
+            })
     }
 
     /// What the run waits for; the first that applies.
@@ -298,10 +376,16 @@ impl<'a> Judge<'a> {
         }
         if let Some(signal) = i.signal {
             let id = signal.id.as_ref().or(signal.command_id.as_ref());
-            let source = if signal.id.is_some() { "workflow_signal" } else { "workflow_command" };
+            let source = if signal.id.is_some() {
+                "workflow_signal"
+            } else {
+                "workflow_command"
+            };
             return WaitColumns {
                 kind: Some(WaitKind::Signal),
-                id: id.or(signal.signal_wait_id.as_ref()).map(|id| format!("signal-application:{id}")),
+                id: id
+                    .or(signal.signal_wait_id.as_ref())
+                    .map(|id| format!("signal-application:{id}")),
                 source: some(source),
                 source_id: id.cloned(),
                 started: signal.received_at,
@@ -323,7 +407,11 @@ impl<'a> Judge<'a> {
             return WaitColumns {
                 kind: Some(WaitKind::Condition),
                 id: Some(condition.condition_wait_id.clone()),
-                source: some(if condition.timer_id.is_some() { "timer" } else { "external_input" }),
+                source: some(if condition.timer_id.is_some() {
+                    "timer"
+                } else {
+                    "external_input"
+                }),
                 source_id: condition.timer_id.clone(),
                 started: condition.opened_at,
                 deadline: condition.deadline_at,
@@ -333,13 +421,20 @@ impl<'a> Judge<'a> {
             return WaitColumns {
                 kind: Some(WaitKind::Signal),
                 id: Some(wait.signal_wait_id.clone()),
-                source: some(if wait.timer_id.is_some() { "timer" } else { "signal" }),
+                source: some(if wait.timer_id.is_some() {
+                    "timer"
+                } else {
+                    "signal"
+                }),
                 source_id: wait.timer_id.clone(),
                 started: wait.opened_at,
                 deadline: wait.deadline_at,
             };
         }
-        if let Some(task) = i.next.filter(|task| task.r#type == TaskType::Workflow.as_str()) {
+        if let Some(task) = i
+            .next
+            .filter(|task| task.r#type == TaskType::Workflow.as_str())
+        {
             return WaitColumns {
                 kind: Some(WaitKind::WorkflowTask),
                 id: Some(format!("workflow-task:{}", task.id)),
@@ -370,45 +465,115 @@ impl<'a> Judge<'a> {
         let unhealthy = |task: &Task| self.health(task).is_unhealthy();
         match i {
             // The workflow task failed because history cannot be replayed.
-            Inputs { replay_blocked: Some(_), .. } => L::WorkflowReplayBlocked,
+            Inputs {
+                replay_blocked: Some(_),
+                ..
+            } => L::WorkflowReplayBlocked,
             // A task in trouble is trouble whatever it is for.
-            Inputs { next: Some(task), .. } if task.claim_failed || task.lease_expired || task.dispatch_failed => {
+            Inputs {
+                next: Some(task), ..
+            } if task.claim_failed || task.lease_expired || task.dispatch_failed => {
                 self.of_task(task)
             }
             // Only a mutable row speaks of this activity: nothing to replay from.
-            Inputs { row_activity: Some(_), .. } => L::WorkflowReplayBlocked,
-            Inputs { activity: Some(_), next: Some(task), .. } => self.of_task(task),
+            Inputs {
+                row_activity: Some(_),
+                ..
+            } => L::WorkflowReplayBlocked,
+            Inputs {
+                activity: Some(_),
+                next: Some(task),
+                ..
+            } => self.of_task(task),
             // Its code may still be running somewhere.
-            Inputs { activity: Some(activity), .. } if activity.status == ActivityStatus::Running => {
-                L::ActivityRunningWithoutTask
+            Inputs {
+                activity: Some(activity),
+                ..
+            } if activity.status == ActivityStatus::Running => L::ActivityRunningWithoutTask,
+            Inputs {
+                activity: Some(_), ..
+            } => L::RepairNeeded,
+            Inputs {
+                update: Some(_),
+                update_task: Some(task),
+                ..
+            } => self.of_task(task),
+            Inputs {
+                update: Some(_), ..
             }
-            Inputs { activity: Some(_), .. } => L::RepairNeeded,
-            Inputs { update: Some(_), update_task: Some(task), .. } => self.of_task(task),
-            Inputs { update: Some(_), .. } | Inputs { signal: Some(_), .. } => L::RepairNeeded,
-            Inputs { condition: Some(condition), next, .. } if condition.timer_id.is_some() => {
-                self.timed(condition.timeout_fired_at.is_some(), *next, L::WaitingForCondition)
-            }
+            | Inputs {
+                signal: Some(_), ..
+            } => L::RepairNeeded,
+            Inputs {
+                condition: Some(condition),
+                next,
+                ..
+            } if condition.timer_id.is_some() => self.timed(
+                condition.timeout_fired_at.is_some(),
+                *next,
+                L::WaitingForCondition,
+            ),
             // Whatever task there is has nothing to do with it.
-            Inputs { condition: Some(_), .. } => L::WaitingForCondition,
-            Inputs { signal_wait: Some(wait), next, .. } if wait.timer_id.is_some() => {
+            Inputs {
+                condition: Some(_), ..
+            } => L::WaitingForCondition,
+            Inputs {
+                signal_wait: Some(wait),
+                next,
+                ..
+            } if wait.timer_id.is_some() => {
                 self.timed(wait.timeout_fired_at.is_some(), *next, L::WaitingForSignal)
             }
-            Inputs { timer: Some(_), next: Some(task), .. } if unhealthy(task) => self.of_task(task),
-            Inputs { timer: Some(_), next: Some(task), .. } if task.status == TaskStatus::Leased.as_str() => {
-                L::TimerTaskLeased
-            }
-            Inputs { timer: Some(_), next: Some(_), .. } => L::TimerScheduled,
+            Inputs {
+                timer: Some(_),
+                next: Some(task),
+                ..
+            } if unhealthy(task) => self.of_task(task),
+            Inputs {
+                timer: Some(_),
+                next: Some(task),
+                ..
+            } if task.status == TaskStatus::Leased.as_str() => L::TimerTaskLeased,
+            Inputs {
+                timer: Some(_),
+                next: Some(_),
+                ..
+            } => L::TimerScheduled,
             Inputs { timer: Some(_), .. } => L::RepairNeeded,
-            Inputs { row_timer: true, .. } => L::WorkflowReplayBlocked,
-            Inputs { next: Some(task), .. } => self.of_task(task),
-            Inputs { unsupported_activity: true, .. } | Inputs { unsupported_timer: true, .. } => {
-                L::WorkflowReplayBlocked
+            Inputs {
+                row_timer: true, ..
+            } => L::WorkflowReplayBlocked,
+            Inputs {
+                next: Some(task), ..
+            } => self.of_task(task),
+            Inputs {
+                unsupported_activity: true,
+                ..
             }
+            | Inputs {
+                unsupported_timer: true,
+                ..
+            } => L::WorkflowReplayBlocked,
             // The child's outcome is recorded and no task brings it to the workflow.
-            Inputs { resolved_child: Some(_), .. } => L::RepairNeeded,
-            Inputs { open_child: Some(_), .. } => L::WaitingForChild,
-            Inputs { row_child: true, .. } | Inputs { unsupported_child: true, .. } => L::WorkflowReplayBlocked,
-            Inputs { signal_wait: Some(_), .. } => L::WaitingForSignal,
+            Inputs {
+                resolved_child: Some(_),
+                ..
+            } => L::RepairNeeded,
+            Inputs {
+                open_child: Some(_),
+                ..
+            } => L::WaitingForChild,
+            Inputs {
+                row_child: true, ..
+            }
+            | Inputs {
+                unsupported_child: true,
+                ..
+            } => L::WorkflowReplayBlocked,
+            Inputs {
+                signal_wait: Some(_),
+                ..
+            } => L::WaitingForSignal,
             // Nothing at all will wake it.
             _ => L::RepairNeeded,
         }
@@ -428,8 +593,12 @@ impl<'a> Judge<'a> {
     fn of_task(&self, task: &Task) -> LivenessState {
         let health = self.health(task);
         let suffix = match task {
-            task if task.waits_for_compatible_worker(self.cx.now) => "waiting_for_compatible_worker",
-            _ if health.lease_expired || health.dispatch_failed => return LivenessState::RepairNeeded,
+            task if task.waits_for_compatible_worker(self.cx.now) => {
+                "waiting_for_compatible_worker"
+            }
+            _ if health.lease_expired || health.dispatch_failed => {
+                return LivenessState::RepairNeeded;
+            }
             _ if health.claim_failed => "claim_failed",
             _ if health.dispatch_overdue => return LivenessState::RepairNeeded,
             task if task.status == TaskStatus::Leased.as_str() => "leased",

@@ -19,6 +19,7 @@ pub mod failures;
 pub mod fleet;
 pub mod identity;
 pub mod intakes;
+pub mod keyed;
 pub mod lineage;
 pub mod list_item;
 pub mod list_row;

@@ -55,7 +55,10 @@ impl<'a> Projected<'a> {
         let mut signals = signals(cx);
         let mut updates = updates(cx, &ById::of(&failures));
 
-        let condition_timers: HashSet<String> = conditions.iter().filter_map(|wait| wait.timer_id.clone()).collect();
+        let condition_timers: HashSet<String> = conditions
+            .iter()
+            .filter_map(|wait| wait.timer_id.clone())
+            .collect();
         let mut all = waits::steps::activity_waits(cx, &activities);
         all.extend(waits::steps::timer_waits(cx, &timers, &condition_timers));
         all.extend(conditions::waits(cx, &conditions));
@@ -66,10 +69,19 @@ impl<'a> Projected<'a> {
 
         let tasks = tasks::tasks(
             cx,
-            Steps { activities: &activities, timers: &timers, waits: &waits, signals: &signals },
+            Steps {
+                activities: &activities,
+                timers: &timers,
+                waits: &waits,
+                signals: &signals,
+            },
         );
         let mut commands = commands(cx, &signals, &updates);
-        TaskLinks::new(cx, tasks.iter().map(linked)).fill(&mut commands, &mut signals, &mut updates);
+        TaskLinks::new(cx, tasks.iter().map(linked)).fill(
+            &mut commands,
+            &mut signals,
+            &mut updates,
+        );
         let standing = liveness::standing(
             cx,
             Evidence {
@@ -121,7 +133,12 @@ struct ById<'f>(HashMap<&'f str, &'f Failure>);
 
 impl<'f> ById<'f> {
     fn of(failures: &'f [Failure]) -> Self {
-        Self(failures.iter().map(|failure| (failure.id.as_str(), failure)).collect())
+        Self(
+            failures
+                .iter()
+                .map(|failure| (failure.id.as_str(), failure))
+                .collect(),
+        )
     }
 }
 
@@ -134,7 +151,13 @@ impl FailureLookup for ById<'_> {
                 exception_type: failure.exception_type.clone(),
                 exception_class: failure.exception_class.clone(),
                 exception_resolved_class: failure.resolution.exception_resolved_class.clone(),
-                exception_resolution_source: failure.resolution.exception_resolution_source.clone(),
+                exception_resolution_source: Some(
+                    failure
+                        .resolution
+                        .exception_resolution_source
+                        .as_str()
+                        .to_owned(),
+                ),
                 exception_resolution_error: failure.resolution.exception_resolution_error.clone(),
                 exception_replay_blocked: failure.resolution.exception_replay_blocked,
             },

@@ -16,14 +16,25 @@ use crate::durable::{
 
 const MISSING: &str = "missing";
 
-pub(super) fn missing(cx: Context<'_>, steps: Steps<'_>, lookup: &Lookup<'_>, real: &[Task]) -> Vec<Task> {
-    let mut found = Found { cx, rows: Vec::new(), places: HashMap::new() };
+pub(super) fn missing(
+    cx: Context<'_>,
+    steps: Steps<'_>,
+    lookup: &Lookup<'_>,
+    real: &[Task],
+) -> Vec<Task> {
+    let mut found = Found {
+        cx,
+        rows: Vec::new(),
+        places: HashMap::new(),
+    };
     for wait in steps.waits {
         if let Some(task) = of_wait(cx, wait, lookup) {
             found.add(task);
         }
     }
-    let workflow_task_open = real.iter().any(|task| task.is_open && task.r#type == TaskType::Workflow.as_str());
+    let workflow_task_open = real
+        .iter()
+        .any(|task| task.is_open && task.r#type == TaskType::Workflow.as_str());
     if !workflow_task_open {
         if let Some(task) = of_resolved_child(cx, steps.waits) {
             found.add(task);
@@ -80,26 +91,47 @@ fn of_wait(cx: Context<'_>, wait: &Wait, lookup: &Lookup<'_>) -> Option<Task> {
             let id = wait.resume_source_id.clone()?;
             Some(timer(&id, wait, lookup))
         }
-        ("condition", OfKind::Condition { condition_wait_id, condition_key, condition_definition_fingerprint, .. })
-            if wait.is_open() && by_timer =>
-        {
+        (
+            "condition",
+            OfKind::Condition {
+                condition_wait_id,
+                condition_key,
+                condition_definition_fingerprint,
+                ..
+            },
+        ) if wait.is_open() && by_timer => {
             let timer_id = wait.resume_source_id.clone()?;
             let mut task = if wait.timeout_fired_at.is_none() {
                 timer(&timer_id, wait, lookup)
             } else {
-                fired(format!("missing:workflow:condition-timeout:{condition_wait_id}"), "condition", &timer_id, wait, lookup)
+                fired(
+                    format!("missing:workflow:condition-timeout:{condition_wait_id}"),
+                    "condition",
+                    &timer_id,
+                    wait,
+                    lookup,
+                )
             };
             task.condition_wait_id = Some(condition_wait_id.clone());
             task.condition_key.clone_from(condition_key);
-            task.condition_definition_fingerprint.clone_from(condition_definition_fingerprint);
+            task.condition_definition_fingerprint
+                .clone_from(condition_definition_fingerprint);
             Some(task)
         }
-        ("signal", OfKind::Signal { signal_wait_id, .. }) if (wait.is_open() || timed_out) && by_timer => {
+        ("signal", OfKind::Signal { signal_wait_id, .. })
+            if (wait.is_open() || timed_out) && by_timer =>
+        {
             let timer_id = wait.resume_source_id.clone()?;
             let mut task = if wait.timeout_fired_at.is_none() && !timed_out {
                 timer(&timer_id, wait, lookup)
             } else {
-                fired(format!("missing:workflow:signal-timeout:{signal_wait_id}"), "signal", &timer_id, wait, lookup)
+                fired(
+                    format!("missing:workflow:signal-timeout:{signal_wait_id}"),
+                    "signal",
+                    &timer_id,
+                    wait,
+                    lookup,
+                )
             };
             task.signal_wait_id = Some(signal_wait_id.clone());
             task.signal_name.clone_from(&wait.target_name);
@@ -108,7 +140,12 @@ fn of_wait(cx: Context<'_>, wait: &Wait, lookup: &Lookup<'_>) -> Option<Task> {
         ("update", OfKind::Update { update_id, .. }) if wait.is_open() => Some(Task {
             workflow_update_id: update_id.clone(),
             workflow_command_id: wait.command_id.clone(),
-            ..resume(format!("missing:workflow:{}", wait.id), "update", wait, wait.opened_at)
+            ..resume(
+                format!("missing:workflow:{}", wait.id),
+                "update",
+                wait,
+                wait.opened_at,
+            )
         }),
         _ => {
             let _ = cx;
@@ -129,7 +166,9 @@ fn activity(wait: &Wait, lookup: &Lookup<'_>) -> Task {
         id: format!("missing:activity:{id}"),
         r#type: TaskType::Activity.as_str().to_owned(),
         expected_task_id: retry.and_then(|retry| retry.retry_task_id.clone()),
-        available_at: retry.and_then(|retry| retry.retry_available_at).or(wait.opened_at),
+        available_at: retry
+            .and_then(|retry| retry.retry_available_at)
+            .or(wait.opened_at),
         attempt_count: retry
             .and_then(|retry| retry.retry_after_attempt)
             .or(known.map(|activity| activity.attempt_count))
@@ -174,7 +213,14 @@ fn fired(id: String, kind: &str, timer_id: &str, wait: &Wait, lookup: &Lookup<'_
         timer_sequence: known.and_then(|timer| timer.sequence),
         timer_fire_at: known.and_then(|timer| timer.fire_at),
         workflow_sequence: wait.sequence,
-        ..resume(id, kind, wait, wait.timeout_fired_at.or(wait.deadline_at).or(wait.opened_at))
+        ..resume(
+            id,
+            kind,
+            wait,
+            wait.timeout_fired_at
+                .or(wait.deadline_at)
+                .or(wait.opened_at),
+        )
     }
 }
 
@@ -204,44 +250,68 @@ fn of_resolved_child(cx: Context<'_>, waits: &[Wait]) -> Option<Task> {
             && wait.status != "unsupported"
             && !(any_open && wait.source_status.as_deref() == Some("completed"))
     })?;
-    let OfKind::Child { child_call_id, child_workflow_run_id, .. } = &wait.of_kind else { return None };
+    let OfKind::Child {
+        child_call_id,
+        child_workflow_run_id,
+        ..
+    } = &wait.of_kind
+    else {
+        return None;
+    };
     Some(Task {
         workflow_sequence: wait.sequence,
         child_call_id: child_call_id.clone(),
         child_workflow_run_id: child_workflow_run_id.clone(),
-        ..resume(format!("missing:workflow:{}", wait.id), "child", wait, wait.resolved_at.or(wait.opened_at))
+        ..resume(
+            format!("missing:workflow:{}", wait.id),
+            "child",
+            wait,
+            wait.resolved_at.or(wait.opened_at),
+        )
     })
 }
 
 /// Signals that were received and that no task brings to the workflow.
 fn of_received_signals<'a>(cx: Context<'a>, steps: Steps<'a>) -> impl Iterator<Item = Task> + 'a {
     let _ = cx;
-    steps.signals.iter().filter(|signal| signal.status == SignalStatus::Received).filter_map(|signal| {
-        let id = signal.id.as_ref().or(signal.command_id.as_ref())?;
-        let source = if signal.id.is_some() { "workflow_signal" } else { "workflow_command" };
-        Some(Task {
-            id: format!("missing:workflow:signal-application:{id}"),
-            r#type: TaskType::Workflow.as_str().to_owned(),
-            available_at: signal.received_at,
-            signal_name: None,
-            workflow_wait_kind: Some("signal".to_owned()),
-            workflow_open_wait_id: Some(format!("signal-application:{id}")),
-            workflow_resume_source_kind: Some(source.to_owned()),
-            workflow_resume_source_id: Some(id.clone()),
-            workflow_signal_id: signal.id.clone(),
-            workflow_command_id: signal.command_id.clone(),
-            ..Task::default()
+    steps
+        .signals
+        .iter()
+        .filter(|signal| signal.status == SignalStatus::Received)
+        .filter_map(|signal| {
+            let id = signal.id.as_ref().or(signal.command_id.as_ref())?;
+            let source = if signal.id.is_some() {
+                "workflow_signal"
+            } else {
+                "workflow_command"
+            };
+            Some(Task {
+                id: format!("missing:workflow:signal-application:{id}"),
+                r#type: TaskType::Workflow.as_str().to_owned(),
+                available_at: signal.received_at,
+                signal_name: None,
+                workflow_wait_kind: Some("signal".to_owned()),
+                workflow_open_wait_id: Some(format!("signal-application:{id}")),
+                workflow_resume_source_kind: Some(source.to_owned()),
+                workflow_resume_source_id: Some(id.clone()),
+                workflow_signal_id: signal.id.clone(),
+                workflow_command_id: signal.command_id.clone(),
+                ..Task::default()
+            })
         })
-    })
 }
 
 /// Nothing at all will wake this run.
 fn of_run(cx: Context<'_>, waits: &[Wait], real: &[Task], missing: &[Task]) -> Option<Task> {
     let run = &cx.snapshot.run;
     let nothing = !run.status.is_terminal()
-        && !waits.iter().any(|wait| wait.is_open() || wait.status == "unsupported")
+        && !waits
+            .iter()
+            .any(|wait| wait.is_open() || wait.status == "unsupported")
         && !real.iter().any(|task| task.replay_blocked)
-        && !missing.iter().any(|task| task.r#type == TaskType::Workflow.as_str());
+        && !missing
+            .iter()
+            .any(|task| task.r#type == TaskType::Workflow.as_str());
     nothing.then(|| Task {
         id: format!("missing:workflow:{}", run.id),
         r#type: TaskType::Workflow.as_str().to_owned(),

@@ -124,17 +124,29 @@ pub struct Task {
 impl Task {
     /// Nobody alive may take it: its marker is supported nowhere, and it could be taken now.
     pub fn waits_for_compatible_worker(&self, now: DateTime<Utc>) -> bool {
-        let marked = self.compatibility.as_deref().is_some_and(|marker| !marker.is_empty());
+        let marked = self
+            .compatibility
+            .as_deref()
+            .is_some_and(|marker| !marker.is_empty());
         let takeable = self.lease_expired
-            || (self.status == TaskStatus::Ready.as_str() && self.available_at.is_none_or(|at| at <= now));
-        marked && !self.compatibility_supported && !self.compatibility_supported_in_fleet && takeable
+            || (self.status == TaskStatus::Ready.as_str()
+                && self.available_at.is_none_or(|at| at <= now));
+        marked
+            && !self.compatibility_supported
+            && !self.compatibility_supported_in_fleet
+            && takeable
     }
 }
 
 /// All tasks in the order an operator reads them: blocked, open, missing, done.
 pub fn tasks(cx: Context<'_>, steps: Steps<'_>) -> Vec<Task> {
     let lookup = Lookup::of(steps);
-    let mut all: Vec<Task> = cx.snapshot.tasks.iter().map(|row| real(cx, row, &lookup)).collect();
+    let mut all: Vec<Task> = cx
+        .snapshot
+        .tasks
+        .iter()
+        .map(|row| real(cx, row, &lookup))
+        .collect();
     all.extend(missing::missing(cx, steps, &lookup, &all));
     all.sort_by(|a, b| {
         let late = |at: Option<DateTime<Utc>>| (at.is_none(), at);
@@ -166,8 +178,16 @@ struct Lookup<'a> {
 impl<'a> Lookup<'a> {
     fn of(steps: Steps<'a>) -> Self {
         Self {
-            activities: steps.activities.iter().map(|activity| (activity.id.as_str(), activity)).collect(),
-            timers: steps.timers.iter().map(|timer| (timer.id.as_str(), timer)).collect(),
+            activities: steps
+                .activities
+                .iter()
+                .map(|activity| (activity.id.as_str(), activity))
+                .collect(),
+            timers: steps
+                .timers
+                .iter()
+                .map(|timer| (timer.id.as_str(), timer))
+                .collect(),
         }
     }
 }
@@ -175,9 +195,10 @@ impl<'a> Lookup<'a> {
 /// What a task's payload says it is for.
 pub fn payload_of(row: &TaskRow) -> TaskPayload {
     match &row.payload {
-        Some(Json::Value(value)) => {
-            serde_json::from_value::<Map<TaskPayload>>(value.clone()).ok().and_then(|map| map.0).map_or_else(TaskPayload::default, |payload| *payload)
-        }
+        Some(Json::Value(value)) => serde_json::from_value::<Map<TaskPayload>>(value.clone())
+            .ok()
+            .and_then(|map| map.0)
+            .map_or_else(TaskPayload::default, |payload| *payload),
         _ => TaskPayload::default(),
     }
 }
@@ -187,8 +208,14 @@ fn real(cx: Context<'_>, row: &TaskRow, lookup: &Lookup<'_>) -> Task {
     let payload = payload_of(row);
     let health = Health::of(row, cx.now, patience);
     let replay_blocked = *payload.replay_blocked == Some(true);
-    let activity = payload.activity_execution_id.as_deref().and_then(|id| lookup.activities.get(id));
-    let timer = payload.timer_id.as_deref().and_then(|id| lookup.timers.get(id));
+    let activity = payload
+        .activity_execution_id
+        .as_deref()
+        .and_then(|id| lookup.activities.get(id));
+    let timer = payload
+        .timer_id
+        .as_deref()
+        .and_then(|id| lookup.timers.get(id));
     let of_child = payload.resume_source_kind.as_deref() == Some("child_workflow_run");
     let mut task = Task {
         id: row.id.clone(),
@@ -264,18 +291,31 @@ fn block_details(task: &mut Task, payload: &TaskPayload) {
     task.replay_blocked_reason = payload.replay_blocked_reason.0.clone();
     task.replay_blocked_workflow_sequence = payload.replay_blocked_workflow_sequence.get();
     task.replay_blocked_condition_wait_id = payload.replay_blocked_condition_wait_id.0.clone();
-    task.replay_blocked_recorded_condition_key = payload.replay_blocked_recorded_condition_key.0.clone();
-    task.replay_blocked_current_condition_key = payload.replay_blocked_current_condition_key.0.clone();
-    task.replay_blocked_recorded_condition_definition_fingerprint =
-        payload.replay_blocked_recorded_condition_definition_fingerprint.0.clone();
-    task.replay_blocked_current_condition_definition_fingerprint =
-        payload.replay_blocked_current_condition_definition_fingerprint.0.clone();
-    task.replay_blocked_expected_history_shape = payload.replay_blocked_expected_history_shape.0.clone();
+    task.replay_blocked_recorded_condition_key =
+        payload.replay_blocked_recorded_condition_key.0.clone();
+    task.replay_blocked_current_condition_key =
+        payload.replay_blocked_current_condition_key.0.clone();
+    task.replay_blocked_recorded_condition_definition_fingerprint = payload
+        .replay_blocked_recorded_condition_definition_fingerprint
+        .0
+        .clone();
+    task.replay_blocked_current_condition_definition_fingerprint = payload
+        .replay_blocked_current_condition_definition_fingerprint
+        .0
+        .clone();
+    task.replay_blocked_expected_history_shape =
+        payload.replay_blocked_expected_history_shape.0.clone();
     task.replay_blocked_recorded_event_types = payload
         .replay_blocked_recorded_event_types
         .as_ref()
         .and_then(Value::as_array)
-        .map(|types| types.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+        .map(|types| {
+            types
+                .iter()
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect()
+        })
         .unwrap_or_default();
 }
 

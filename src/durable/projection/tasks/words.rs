@@ -10,12 +10,16 @@ pub(super) fn summary(cx: Context<'_>, task: &Task) -> String {
     }
     if task.replay_blocked {
         return match task.replay_blocked_reason.as_deref() {
-            Some("failure_resolution") => "Replay is blocked: a recorded exception cannot be restored.".into(),
+            Some("failure_resolution") => {
+                "Replay is blocked: a recorded exception cannot be restored.".into()
+            }
             Some("condition_wait_definition_mismatch") => {
-                "Replay is blocked: a condition of the deployed code differs from the recorded one.".into()
+                "Replay is blocked: a condition of the deployed code differs from the recorded one."
+                    .into()
             }
             Some("history_shape_mismatch") => {
-                "Replay is blocked: the deployed code takes other steps than the history records.".into()
+                "Replay is blocked: the deployed code takes other steps than the history records."
+                    .into()
             }
             Some(other) => format!("Replay is blocked: {other}."),
             None => "Replay is blocked.".into(),
@@ -50,7 +54,11 @@ pub(super) fn summary(cx: Context<'_>, task: &Task) -> String {
 fn what(task: &Task) -> String {
     match task.r#type.as_str() {
         "activity" => {
-            let name = task.activity_type.as_deref().or(task.activity_class.as_deref()).unwrap_or("an activity");
+            let name = task
+                .activity_type
+                .as_deref()
+                .or(task.activity_class.as_deref())
+                .unwrap_or("an activity");
             match task.retry_after_attempt {
                 Some(attempt) => format!("Task of {name}, attempt {}", attempt.saturating_add(1)),
                 None => format!("Task of {name}"),

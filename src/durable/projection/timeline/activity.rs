@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::{
     db::Json,
     durable::{
-        projection::{context::ts, failures::Failure},
+        projection::{context::ts, failures::Failure, parallel::GroupStep},
         stored::{
             EventType, ExecutionRow, HistoryEvent,
             payloads::timeline::{ActivitySnapshot, TimelineEvent},
@@ -23,7 +23,7 @@ pub struct Activity {
     #[serde(rename = "type")]
     pub activity_type: Option<String>,
     pub class: Option<String>,
-    pub parallel_group_path: Vec<Value>,
+    pub parallel_group_path: Vec<GroupStep>,
     pub attempt_id: Option<String>,
     pub status: Option<String>,
     pub attempt_count: i64,
@@ -45,7 +45,7 @@ impl Activity {
         told: &TimelineEvent,
         row: Option<&ExecutionRow>,
         failure: Option<&Failure>,
-        group_path: &[Value],
+        group_path: &[GroupStep],
     ) -> Option<Self> {
         let none = ActivitySnapshot::default();
         let kept = told.activity.as_deref();

@@ -1,9 +1,9 @@
 //! The child workflow an event is about.
 
 use serde::Serialize;
-use serde_json::Value;
 
 use super::kind::Kind;
+use crate::durable::projection::parallel::GroupStep;
 use crate::durable::stored::{EventType, HistoryEvent, payloads::timeline::TimelineEvent};
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -16,14 +16,14 @@ pub struct Child {
     pub class: Option<String>,
     pub status: Option<String>,
     pub run_number: Option<i64>,
-    pub parallel_group_path: Vec<Value>,
+    pub parallel_group_path: Vec<GroupStep>,
 }
 
 impl Child {
     pub(super) fn of(
         event: &HistoryEvent,
         told: &TimelineEvent,
-        group_path: &[Value],
+        group_path: &[GroupStep],
     ) -> Option<Self> {
         use EventType as E;
         let says_something = Kind::of(&event.event_type) == Kind::Child

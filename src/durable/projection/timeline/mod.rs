@@ -4,7 +4,6 @@ mod activity;
 mod child;
 mod command;
 mod failure;
-mod group;
 mod kind;
 mod task;
 mod timer;
@@ -146,7 +145,7 @@ impl<'a> Rows<'a> {
 
     fn entry(&self, event: &HistoryEvent) -> Entry {
         let told: TimelineEvent = event.as_payload();
-        let group = group::of(&told);
+        let group = ParallelGroup::of_payload(&told);
         let path = &group.parallel_group_path;
         let command_id = event
             .workflow_command_id

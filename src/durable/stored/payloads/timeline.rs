@@ -169,3 +169,5 @@ pub struct ActivitySnapshot {
     pub last_heartbeat_at: Time,
     pub last_heartbeat_progress: Any,
 }
+
+super::parallel::grouped!(TimelineEvent);
