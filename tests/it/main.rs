@@ -7,6 +7,7 @@
 mod cli;
 mod column_kinds;
 mod compare;
+mod conformance;
 mod copying;
 mod list_http;
 mod list_item;

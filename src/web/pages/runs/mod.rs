@@ -400,10 +400,7 @@ fn pager(list: &ListRequest, page: &RunPage, rows: &[ListRow], layout: &Layout) 
         .is_some_and(|cursor| cursor.way == Way::Previous);
     // The window ended before the page was full: what follows was not looked at yet.
     let cut = page.rows.len() < list.page.size as usize
-        && page
-            .looked
-            .as_ref()
-            .is_some_and(|looked| looked.until.is_some());
+        && page.looked.as_ref().is_some_and(|looked| !looked.complete);
     let older = |way: Way| newest_first == (way == Way::Next);
     Pager {
         previous: page.previous.as_ref().map(place),
