@@ -109,6 +109,11 @@ impl EngineConfig {
         }))
     }
 
+    /// The engine's defaults.
+    pub fn defaults() -> Self {
+        Self::from(None, |_| None)
+    }
+
     fn from(document: Option<&Value>, env: impl Fn(&str) -> Option<String>) -> Self {
         let v2 = document.map(|document| {
             document
@@ -194,11 +199,6 @@ impl EngineConfig {
     /// As a document says it, whatever the environment.
     pub fn of(document: &Value) -> Self {
         Self::from(Some(document), |_| None)
-    }
-
-    /// The engine's defaults.
-    pub fn defaults() -> Self {
-        Self::from(None, |_| None)
     }
 }
 

@@ -13,16 +13,19 @@ pub struct Related<'a> {
 
 impl<'a> Related<'a> {
     pub fn of(snapshot: &'a RunSnapshot) -> Self {
+        Self::of_runs(&snapshot.related)
+    }
+
+    pub fn of_runs(runs: &'a [RelatedRun]) -> Self {
         let mut by_instance: HashMap<&str, Vec<&RelatedRun>> = HashMap::new();
-        for other in &snapshot.related {
+        for other in runs {
             by_instance
                 .entry(&other.run.workflow_instance_id)
                 .or_default()
                 .push(other);
         }
         Self {
-            by_id: snapshot
-                .related
+            by_id: runs
                 .iter()
                 .map(|other| (other.run.id.as_str(), other))
                 .collect(),

@@ -130,9 +130,8 @@ impl RunSnapshot {
             .await?;
         let links = reader.links().await?;
         let (memo, search_attributes) = extras::free_form(reader.snapshot, run_id).await?;
-        let related = reader
-            .related(&related_instances(&run, &events, &links))
-            .await?;
+        let related =
+            related_runs(reader.snapshot, &related_instances(&run, &events, &links)).await?;
         let timeline_entries = reader
             .of_run(
                 TimelineEntry::TABLE,
@@ -374,49 +373,51 @@ impl Reader<'_> {
             .map(HeartbeatRow::read)
             .collect()
     }
+}
 
-    /// The runs of these instances, with the few facts others need of them.
-    async fn related(&mut self, instances: &BTreeSet<String>) -> Result<Vec<RelatedRun>, DbError> {
-        let mut q = self.snapshot.statement();
-        q.push("select ").columns(RunRow::TABLE, RunRow::COLUMNS).push(
-            ", (select s.status_bucket from {workflow_run_summaries} s where s.id = r.id) as summary_bucket\
-             , (select s.closed_reason from {workflow_run_summaries} s where s.id = r.id) as summary_closed_reason\
-             , (select s.started_at from {workflow_run_summaries} s where s.id = r.id) as summary_started_at\
-             , (select s.closed_at from {workflow_run_summaries} s where s.id = r.id) as summary_closed_at\
-             , (select e.payload from {workflow_history_events} e where e.workflow_run_id = r.id \
-               and e.event_type = 'WorkflowStarted' and e.sequence <= 10 order by e.sequence limit 1) as started_payload\
-             , (select e.event_type from {workflow_history_events} e where e.workflow_run_id = r.id \
-               and e.event_type in ",
-        )
-        .bind_list(TERMINAL.iter().map(EventType::as_str))
-        .push(
-            " order by e.sequence desc limit 1) as terminal_event \
-             from {workflow_runs} r where workflow_instance_id in ",
-        )
-        .bind_list(instances)
-        .push(" order by workflow_instance_id, run_number limit ")
-        .bind(RELATED);
-        self.snapshot
-            .fetch(q)
-            .await?
-            .iter_mut()
-            .map(|row| {
-                Ok(RelatedRun {
-                    run: RunRow::read(row)?,
-                    status_bucket: row.opt_text("summary_bucket")?.map(Into::into),
-                    closed_reason: row.opt_text("summary_closed_reason")?.map(Into::into),
-                    summary_started_at: row.opt_time("summary_started_at")?,
-                    summary_closed_at: row.opt_time("summary_closed_at")?,
-                    continued_from_run_id: {
-                        let started: Started =
-                            loose::read(row.opt_text("started_payload")?.as_deref());
-                        started.continued_from_run_id.0
-                    },
-                    terminal_event: row.opt_text("terminal_event")?.map(Into::into),
-                })
+/// The runs of these instances, with the few facts others need of them.
+pub async fn related_runs(
+    snapshot: &mut Snapshot,
+    instances: &BTreeSet<String>,
+) -> Result<Vec<RelatedRun>, DbError> {
+    let mut q = snapshot.statement();
+    q.push("select ").columns(RunRow::TABLE, RunRow::COLUMNS).push(
+        ", (select s.status_bucket from {workflow_run_summaries} s where s.id = r.id) as summary_bucket\
+         , (select s.closed_reason from {workflow_run_summaries} s where s.id = r.id) as summary_closed_reason\
+         , (select s.started_at from {workflow_run_summaries} s where s.id = r.id) as summary_started_at\
+         , (select s.closed_at from {workflow_run_summaries} s where s.id = r.id) as summary_closed_at\
+         , (select e.payload from {workflow_history_events} e where e.workflow_run_id = r.id \
+           and e.event_type = 'WorkflowStarted' and e.sequence <= 10 order by e.sequence limit 1) as started_payload\
+         , (select e.event_type from {workflow_history_events} e where e.workflow_run_id = r.id \
+           and e.event_type in ",
+    )
+    .bind_list(TERMINAL.iter().map(EventType::as_str))
+    .push(
+        " order by e.sequence desc limit 1) as terminal_event \
+         from {workflow_runs} r where workflow_instance_id in ",
+    )
+    .bind_list(instances)
+    .push(" order by workflow_instance_id, run_number limit ")
+    .bind(RELATED);
+    snapshot
+        .fetch(q)
+        .await?
+        .iter_mut()
+        .map(|row| {
+            Ok(RelatedRun {
+                run: RunRow::read(row)?,
+                status_bucket: row.opt_text("summary_bucket")?.map(Into::into),
+                closed_reason: row.opt_text("summary_closed_reason")?.map(Into::into),
+                summary_started_at: row.opt_time("summary_started_at")?,
+                summary_closed_at: row.opt_time("summary_closed_at")?,
+                continued_from_run_id: {
+                    let started: Started = loose::read(row.opt_text("started_payload")?.as_deref());
+                    started.continued_from_run_id.0
+                },
+                terminal_event: row.opt_text("terminal_event")?.map(Into::into),
             })
-            .collect()
-    }
+        })
+        .collect()
 }
 
 /// Most heartbeat rows read: more workers than this and the newest tell enough.
