@@ -22,6 +22,7 @@ use crate::{
         payload::{self, Payload},
         stored::{
             ActivityStatus, EventType, ExecutionRow, HistoryEvent,
+            loose::Raw,
             payloads::{
                 activity::{ActivityEvent, ActivityPart},
                 parallel::Grouped as _,
@@ -221,7 +222,7 @@ struct State {
     status: Option<ActivityStatus>,
     payload_codec: Option<String>,
     attempt_count: i64,
-    retry_policy: Option<Value>,
+    retry_policy: Raw,
     connection: Option<String>,
     queue: Option<String>,
     last_heartbeat_at: Option<DateTime<Utc>>,
@@ -229,9 +230,10 @@ struct State {
     created_at: Option<DateTime<Utc>>,
     started_at: Option<DateTime<Utc>>,
     closed_at: Option<DateTime<Utc>>,
-    arguments: Option<Value>,
-    result: Option<Value>,
+    arguments: Encoded,
+    result: Encoded,
     retry: Option<Scheduled>,
+    retry_scheduled_policy: Raw,
     ended: Option<Ended>,
 }
 
@@ -252,7 +254,7 @@ impl State {
         let mode = json(row.activity_options.as_ref())
             .and_then(|options| options.get("execution_mode")?.as_str())
             .filter(|mode| !mode.is_empty());
-        let text = |text: &Option<String>| text.clone().map(Value::String);
+        let column = |text: &Option<String>| text.clone().map_or(Encoded::None, Encoded::Column);
         Self {
             id: row.id.clone(),
             sequence: Some(row.sequence),
@@ -281,8 +283,12 @@ impl State {
             created_at: row.created_at,
             started_at: row.started_at,
             closed_at: row.closed_at.filter(|_| open),
-            arguments: text(&row.arguments),
-            result: text(&row.result).filter(|_| open),
+            arguments: column(&row.arguments),
+            result: if open {
+                column(&row.result)
+            } else {
+                Encoded::None
+            },
             ..Self::default()
         }
     }
@@ -296,7 +302,10 @@ impl State {
         }
         self.group.overlay(payload.group_keys());
         match event_type {
-            EventType::ActivityRetryScheduled => self.retry = Some(Scheduled::of(event, &payload)),
+            EventType::ActivityRetryScheduled => {
+                self.retry = Some(Scheduled::of(event, &payload));
+                self.retry_scheduled_policy = payload.retry_policy.clone();
+            }
             EventType::ActivityFailed | EventType::ActivityTimedOut => {
                 self.ended = Some(Ended {
                     non_retryable: payload.non_retryable.unwrap_or(false),
@@ -354,8 +363,11 @@ impl State {
         later(&mut self.attempt_id, part.attempt_id.0);
         later(&mut self.payload_codec, part.payload_codec.0);
         later(
-            &mut self.retry_policy,
-            collection(part.retry_policy.0).or(collection(payload.retry_policy.0)),
+            &mut self.retry_policy.0,
+            part.retry_policy
+                .collection()
+                .0
+                .or(payload.retry_policy.collection().0),
         );
         later(&mut self.connection, part.connection.0);
         later(&mut self.queue, part.queue.0);
@@ -365,11 +377,9 @@ impl State {
             Progress::of(part.last_heartbeat_progress.as_ref())
                 .or_else(|| Progress::of(payload.progress.as_ref())),
         );
-        later(&mut self.arguments, carried(part.arguments.0));
-        later(
-            &mut self.result,
-            carried(part.result.0).or(carried(payload.result.0)),
-        );
+        self.arguments.overlay(part.arguments.payload());
+        self.result.overlay(payload.result.payload());
+        self.result.overlay(part.result.payload());
     }
 
     fn present(
@@ -414,10 +424,6 @@ impl State {
                     .filter(|codec| !codec.is_empty())
             })
             .or(run_codec);
-        let decode = |value: Option<Value>| match value {
-            Some(value) => payload::decode_value(codec, &value),
-            None => Payload::None,
-        };
         Activity {
             idempotency_key: self.idempotency_key.unwrap_or_else(|| self.id.clone()),
             id: self.id,
@@ -436,6 +442,7 @@ impl State {
             attempt_count: self.attempt_count,
             retry_policy: self
                 .retry_policy
+                .value()
                 .or_else(|| json(row?.retry_policy.as_ref()).cloned()),
             connection: self.connection,
             queue: self.queue,
@@ -449,11 +456,14 @@ impl State {
                 .closed_at
                 .or_else(|| last?.closed_at)
                 .filter(|_| closed),
-            arguments: decode(self.arguments),
-            result: decode(self.result),
+            arguments: self.arguments.decode(codec),
+            result: self.result.decode(codec),
             status,
             attempts,
-            retry: self.retry,
+            retry: self.retry.map(|retry| Scheduled {
+                retry_policy: self.retry_scheduled_policy.value(),
+                ..retry
+            }),
             ended: self.ended,
             deadlines: row.map_or_else(Deadlines::default, |row| Deadlines {
                 schedule: row.schedule_deadline_at,
@@ -473,13 +483,31 @@ fn attempt_count(untried: bool, count: Option<i64>) -> i64 {
     }
 }
 
-/// Payload values are text or objects; anything else is no value.
-fn carried(value: Option<Value>) -> Option<Value> {
-    value.filter(|value| value.is_string() || value.is_array() || value.is_object())
+/// A payload not decoded yet: of what many events repeat, only the last word is.
+#[derive(Debug, Default)]
+enum Encoded {
+    #[default]
+    None,
+    Column(String),
+    Key(Raw),
 }
 
-fn collection(value: Option<Value>) -> Option<Value> {
-    value.filter(|value| value.is_array() || value.is_object())
+impl Encoded {
+    fn overlay(&mut self, later: Raw) {
+        if later.0.is_some() {
+            *self = Self::Key(later);
+        }
+    }
+
+    fn decode(&self, codec: Option<&str>) -> Payload {
+        match self {
+            Self::None => Payload::None,
+            Self::Column(text) => payload::decode(codec, Some(text)),
+            Self::Key(raw) => raw
+                .value()
+                .map_or(Payload::None, |value| payload::decode_value(codec, &value)),
+        }
+    }
 }
 
 fn filled(text: Option<&String>) -> Option<String> {

@@ -63,7 +63,7 @@ impl ParallelGroup {
     /// Lays a later event over what is known: each key for itself, and no key erases.
     pub fn overlay(&mut self, later: GroupKeys<'_>) {
         let text = |slot: &mut Option<String>, value: Option<&str>| {
-            if let Some(value) = value {
+            if let Some(value) = value.filter(|value| slot.as_deref() != Some(value)) {
                 *slot = Some(value.to_owned());
             }
         };

@@ -40,6 +40,7 @@ pub struct Scheduled {
 }
 
 impl Scheduled {
+    /// All but the policy, which is read once, from the last event that has it.
     pub(super) fn of(event: &HistoryEvent, payload: &ActivityEvent) -> Self {
         Self {
             retry_task_id: payload.retry_task_id.0.clone(),
@@ -49,7 +50,7 @@ impl Scheduled {
             retry_backoff_seconds: payload.retry_backoff_seconds.get(),
             retry_available_at: *payload.retry_available_at,
             max_attempts: payload.max_attempts.get(),
-            retry_policy: payload.retry_policy.0.clone(),
+            retry_policy: None,
             retry_reason: payload.retry_reason.0.clone(),
             timeout_kind: payload.timeout_kind.0.clone(),
             exception_class: payload.exception_class.0.clone(),

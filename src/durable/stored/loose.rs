@@ -11,7 +11,7 @@ use serde::{
         value::MapAccessDeserializer,
     },
 };
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 
 /// Declares a newtype over `Option<T>` that takes what its visitor accepts and ignores the rest.
 macro_rules! loose {
@@ -186,6 +186,39 @@ impl<'de> Deserialize<'de> for Any {
     }
 }
 
+/// Any JSON but null, as text: for what every event repeats and only one reading is asked of.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Raw(pub Option<Box<str>>);
+
+impl Raw {
+    pub fn value(&self) -> Option<Value> {
+        serde_json::from_str(self.0.as_deref()?).ok()
+    }
+
+    /// The same if it is a list or an object.
+    #[must_use]
+    pub fn collection(self) -> Self {
+        self.starting_with(&['[', '{'])
+    }
+
+    /// The same if it is text, a list or an object: what may hold an encoded payload.
+    #[must_use]
+    pub fn payload(self) -> Self {
+        self.starting_with(&['"', '[', '{'])
+    }
+
+    fn starting_with(self, first: &[char]) -> Self {
+        Self(self.0.filter(|text| text.starts_with(first)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text: Box<str> = Box::<RawValue>::deserialize(deserializer)?.into();
+        Ok(Self((&*text != "null").then_some(text)))
+    }
+}
+
 /// An object read as `T`; anything else, such as the `[]` PHP writes for an empty one, is none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Map<T>(pub Option<Box<T>>);
@@ -313,6 +346,8 @@ pub fn moment(text: &str) -> Option<DateTime<Utc>> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[derive(Debug, Default, Deserialize, PartialEq)]
@@ -331,6 +366,7 @@ mod tests {
         at: Time,
         inner: Map<Inner>,
         any: Any,
+        raw: Raw,
         noted: Noted<Text>,
     }
 
@@ -365,6 +401,28 @@ mod tests {
             Some("n")
         );
         assert!(outer.any.is_some());
+    }
+
+    #[test]
+    fn raw_json_is_kept_as_text_until_asked() {
+        for (text, value, collection, payload) in [
+            (r#"{"raw":null}"#, None, false, false),
+            ("{}", None, false, false),
+            (
+                r#"{"raw": {"a":[1, 2]} }"#,
+                Some(json!({"a": [1, 2]})),
+                true,
+                true,
+            ),
+            (r#"{"raw":[]}"#, Some(json!([])), true, true),
+            (r#"{"raw":"x"}"#, Some(json!("x")), false, true),
+            (r#"{"raw":7}"#, Some(json!(7)), false, false),
+        ] {
+            let raw = read::<Outer>(Some(text)).raw;
+            assert_eq!(raw.value(), value, "{text}");
+            assert_eq!(raw.clone().collection().0.is_some(), collection, "{text}");
+            assert_eq!(raw.payload().0.is_some(), payload, "{text}");
+        }
     }
 
     #[test]

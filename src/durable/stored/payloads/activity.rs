@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::parallel::grouped;
-use crate::durable::stored::loose::{Any, Flag, Int, Map, Text, Time};
+use crate::durable::stored::loose::{Any, Flag, Int, Map, Raw, Text, Time};
 
 /// The payload of any `Activity…` event.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -20,7 +20,7 @@ pub struct ActivityEvent {
     pub heartbeat_at: Time,
     pub lease_expires_at: Time,
     pub progress: Any,
-    pub result: Any,
+    pub result: Raw,
     pub activity: Map<ActivityPart>,
     pub activity_attempt: Map<AttemptPart>,
     pub task: Map<TaskPart>,
@@ -32,7 +32,7 @@ pub struct ActivityEvent {
     pub retry_after_attempt_id: Text,
     pub retry_after_attempt: Int,
     pub retry_reason: Text,
-    pub retry_policy: Any,
+    pub retry_policy: Raw,
     pub max_attempts: Int,
     pub timeout_kind: Text,
     pub exception_class: Text,
@@ -62,7 +62,7 @@ pub struct ActivityPart {
     pub status: Text,
     pub payload_codec: Text,
     pub attempt_count: Int,
-    pub retry_policy: Any,
+    pub retry_policy: Raw,
     pub connection: Text,
     pub queue: Text,
     pub last_heartbeat_at: Time,
@@ -70,8 +70,8 @@ pub struct ActivityPart {
     pub created_at: Time,
     pub started_at: Time,
     pub closed_at: Time,
-    pub arguments: Any,
-    pub result: Any,
+    pub arguments: Raw,
+    pub result: Raw,
 
     pub parallel_group_id: Text,
     pub parallel_group_kind: Text,
