@@ -178,7 +178,7 @@ fn compact_len(text: Option<&str>) -> usize {
     if text.trim() == "null" || serde_json::from_str::<IgnoredAny>(text).is_err() {
         return EMPTY;
     }
-    let mut bytes = text.bytes().peekable();
+    let mut bytes = text.bytes();
     let mut len = 0;
     let mut inside = false;
     while let Some(byte) = bytes.next() {
