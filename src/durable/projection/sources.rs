@@ -1,8 +1,8 @@
 //! Whether the engine's stored projections still say what history says.
 //!
 //! The engine compares them whenever it shows a run, and rewrites those that differ. Here they
-//! are only compared. The sentences in them are the engine's and ours are our own, and what
-//! needs PHP classes cannot be known, so neither takes part in the comparison.
+//! are only compared. The sentences in them are the engine's and ours are our own, so they take
+//! no part in the comparison. What needs PHP classes does, as on a host that has none of them.
 
 use serde_json::{Map, Value, json};
 
@@ -18,14 +18,8 @@ use crate::{
 /// The version of stored timers this engine writes.
 const TIMER_SCHEMA: i64 = 1;
 
-/// Keys that hold the engine's own sentences, or what only PHP knows.
-const NOT_COMPARED: &[&str] = &[
-    "summary",
-    "exception_resolved_class",
-    "exception_resolution_source",
-    "exception_resolution_error",
-    "exception_replay_blocked",
-];
+/// Keys that hold the engine's own sentences.
+const SENTENCES: &[&str] = &["summary", "exception_resolution_error"];
 
 /// `waits_projection_source`, by the waits as they are listed.
 pub fn waits(snapshot: &RunSnapshot, recomputed: &[Value]) -> &'static str {
@@ -129,7 +123,7 @@ struct Rules {
 
 impl Rules {
     fn counts(self, key: &str) -> bool {
-        !NOT_COMPARED.contains(&key) && !self.also_not.contains(&key)
+        !SENTENCES.contains(&key) && !self.also_not.contains(&key)
     }
 }
 
@@ -209,17 +203,17 @@ fn all<'e, E: 'e>(
             .all(|(entry, recomputed)| read(entry).says(recomputed, rules))
 }
 
-/// Equal but for what PHP does not tell apart, an empty list and an empty map, and for what is
-/// not compared inside a failure.
+/// Equal but for what PHP does not tell apart, an empty list and an empty map, and but for
+/// sentences.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Object(a), Value::Object(b)) => {
             let missing = |from: &Map<String, Value>, key: &String| {
-                !from.contains_key(key) && !NOT_COMPARED.contains(&key.as_str())
+                !from.contains_key(key) && !SENTENCES.contains(&key.as_str())
             };
             !b.keys().any(|key| missing(a, key))
                 && a.iter().all(|(key, value)| {
-                    NOT_COMPARED.contains(&key.as_str())
+                    SENTENCES.contains(&key.as_str())
                         || b.get(key).is_some_and(|other| same(value, other))
                 })
         }
@@ -382,4 +376,98 @@ fn lineage_entry(entry: &LineageEntry) -> Stored<'_> {
 fn moment(text: Option<&Value>) -> Value {
     let text = text.and_then(Value::as_str);
     json!(text.and_then(loose::moment).map(stamp))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stored_entry_is_up_to_date_when_columns_and_payload_say_what_was_recomputed() {
+        let exact = Rules::default();
+        let lenient = Rules {
+            null_is_absent: true,
+            ..Rules::default()
+        };
+        // payload, column `status`, recomputed, rules → up to date
+        let table = [
+            (
+                json!({"a": 1}),
+                "open",
+                json!({"status": "open", "a": 1}),
+                exact,
+                true,
+            ),
+            (
+                json!({"status": "old"}),
+                "open",
+                json!({"status": "open"}),
+                exact,
+                true,
+            ),
+            (
+                json!({"a": 1}),
+                "open",
+                json!({"status": "open", "a": 2}),
+                exact,
+                false,
+            ),
+            (
+                json!({"a": 1}),
+                "open",
+                json!({"status": "open"}),
+                exact,
+                false,
+            ),
+            (
+                json!({}),
+                "open",
+                json!({"status": "open", "a": null}),
+                exact,
+                false,
+            ),
+            (
+                json!({}),
+                "open",
+                json!({"status": "open", "a": null}),
+                lenient,
+                true,
+            ),
+            (
+                json!({"a": null}),
+                "open",
+                json!({"status": "open"}),
+                lenient,
+                true,
+            ),
+            (
+                json!({"a": []}),
+                "open",
+                json!({"status": "open", "a": {}}),
+                exact,
+                true,
+            ),
+            (
+                json!({"summary": "theirs"}),
+                "open",
+                json!({"status": "open", "summary": "ours"}),
+                exact,
+                true,
+            ),
+            (
+                json!("no map"),
+                "open",
+                json!({"status": "open"}),
+                exact,
+                true,
+            ),
+            (json!({}), "open", json!(null), exact, false),
+        ];
+        for (payload, status, recomputed, rules, expected) in table {
+            let case = format!("{payload} {recomputed}");
+            let payload = Json::Value(payload);
+            let stored = Stored::new(Some(&payload), vec![("status", json!(status))]);
+            assert_eq!(stored.says(&recomputed, rules), expected, "{case}");
+        }
+    }
 }

@@ -50,3 +50,29 @@ pub fn tasks_by<'a>(
         .filter_map(|(id, candidates)| Some((id, preferred_task(candidates)?)))
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::durable::projection::waits::tests::task;
+
+    #[test]
+    fn a_leased_task_tells_most_and_of_equals_the_newest() {
+        let mut tasks: Vec<TaskRow> =
+            ["odd", "cancelled", "failed", "completed", "ready", "leased"]
+                .into_iter()
+                .map(|status| task(status, status))
+                .collect();
+        while let Some(expected) = tasks.last().map(|task| task.id.clone()) {
+            assert_eq!(preferred_task(&tasks).map(|task| &task.id), Some(&expected));
+            tasks.pop();
+        }
+        let mut newer = task("a", "ready");
+        newer.updated_at = Some("2026-11-15T12:00:00Z".parse().expect("a valid time"));
+        let tasks = [task("b", "ready"), newer];
+        assert_eq!(
+            preferred_task(&tasks).map(|task| task.id.as_str()),
+            Some("a")
+        );
+    }
+}

@@ -316,3 +316,105 @@ impl SignalWait {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::durable::projection::waits::tests::event;
+
+    fn after(events: &[(&str, Value)]) -> Vec<SignalWait> {
+        let mut book = Book::default();
+        for (event_type, payload) in events {
+            book.enter(&event(event_type, payload));
+        }
+        book.waits
+    }
+
+    type Events = Vec<(&'static str, Value)>;
+
+    #[test]
+    fn a_wait_goes_through_history() {
+        let opened = (
+            "SignalWaitOpened",
+            json!({"signal_name": "pay", "signal_wait_id": "w"}),
+        );
+        let received = ("SignalReceived", json!({"signal_name": "pay"}));
+        let applied = (
+            "SignalApplied",
+            json!({"signal_name": "pay", "signal_wait_id": "w"}),
+        );
+        let timer = json!({"timer_kind": "signal_timeout", "timer_id": "t", "delay_seconds": 5,
+            "signal_name": "pay", "signal_wait_id": "w"});
+        let fired = ("TimerFired", timer.clone());
+        let cancelled = ("TimerCancelled", timer);
+        let end = |event_type: &'static str| (event_type, json!({}));
+        let table: [(Events, &str, &str); 8] = [
+            (vec![], "open", "waiting"),
+            (vec![received.clone()], "resolved", "received"),
+            (
+                vec![received.clone(), applied.clone()],
+                "resolved",
+                "applied",
+            ),
+            (vec![fired.clone()], "resolved", "timed_out"),
+            // Too late: the timeout was the answer.
+            (vec![fired, applied], "resolved", "timed_out"),
+            (vec![cancelled], "cancelled", "timeout_cancelled"),
+            (
+                vec![end("WorkflowContinuedAsNew")],
+                "cancelled",
+                "continued",
+            ),
+            (
+                vec![received, end("WorkflowFailed")],
+                "resolved",
+                "received",
+            ),
+        ];
+        for (events, status, source) in table {
+            let mut all = vec![opened.clone()];
+            all.extend(events);
+            let waits = after(&all);
+            assert_eq!(waits.len(), 1, "{all:?}");
+            assert_eq!(
+                (waits[0].status, waits[0].source_status),
+                (status, source),
+                "{all:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_signal_without_a_wait_of_its_own_answers_the_oldest_of_its_name() {
+        let opened = |sequence: i64, name: &str| {
+            (
+                "SignalWaitOpened",
+                json!({"signal_name": name, "sequence": sequence}),
+            )
+        };
+        let waits = after(&[
+            opened(1, "other"),
+            opened(2, "pay"),
+            opened(3, "pay"),
+            (
+                "SignalReceived",
+                json!({"signal_name": "pay", "signal_id": "s"}),
+            ),
+            ("SignalReceived", json!({"signal_id": "nameless"})),
+        ]);
+        let answered: Vec<(&str, Option<&str>)> = waits
+            .iter()
+            .map(|wait| (wait.signal_wait_id.as_str(), wait.signal_id.as_deref()))
+            .collect();
+        assert_eq!(
+            answered,
+            [
+                ("signal:1:other", None),
+                ("signal:2:pay", Some("s")),
+                ("signal:3:pay", None)
+            ]
+        );
+    }
+}
