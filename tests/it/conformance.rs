@@ -11,7 +11,7 @@ use plimsoll::{
     db::{Db, Settings},
     durable::{
         engine_config::EngineConfig,
-        projection::{Context, detail::detail},
+        projection::{Context, Projected, detail::detail},
         store::snapshot::{RunSnapshot, TimelineCache},
     },
 };
@@ -73,11 +73,11 @@ async fn project(case: &Case) -> Value {
     db.close().await;
     let config = EngineConfig::load(Some(&case.config)).expect("the engine's configuration");
     detail(
-        Context {
+        &Projected::of(Context {
             snapshot: &run,
             now: case.now,
             config: &config,
-        },
+        }),
         None,
     )
 }

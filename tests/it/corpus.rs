@@ -23,7 +23,7 @@ pub fn unpacked() -> Option<PathBuf> {
 /// One deliberate difference: where, and why ours is better.
 #[derive(Debug, Deserialize)]
 struct Difference {
-    /// Scenario or state name; `*` for all, a trailing `*` for a prefix.
+    /// Scenario or state name; a star at either end for anything.
     case: String,
     /// Path with `[]` for any index; a trailing `*` for everything below.
     path: String,
@@ -55,9 +55,12 @@ impl Differences {
     }
 }
 
+/// A star at either end stands for anything.
 fn matches(pattern: &str, text: &str) -> bool {
-    match pattern.strip_suffix('*') {
-        Some(prefix) => text.starts_with(prefix),
-        None => pattern == text,
+    match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
+        (Some(_), Some(_)) => text.contains(pattern.trim_matches('*')),
+        (Some(suffix), None) => text.ends_with(suffix),
+        (None, Some(prefix)) => text.starts_with(prefix),
+        (None, None) => pattern == text,
     }
 }

@@ -31,6 +31,20 @@ impl Payload {
             Self::None | Self::Raw { .. } => None,
         }
     }
+
+    /// What the engine's JSON shows: the value, the envelope, or the text nobody could decode.
+    pub fn preview(self) -> Option<Value> {
+        match self {
+            Self::None => None,
+            Self::Value(value) | Self::Reference(value) => Some(value),
+            Self::Raw { text, .. } => Some(Value::String(text)),
+        }
+    }
+}
+
+/// Whether stored text only says where the payload is kept.
+pub fn is_reference(text: &str) -> bool {
+    text.starts_with(REFERENCE)
 }
 
 /// Decodes stored text. A missing codec is `avro`; bytes are never sniffed.

@@ -6,12 +6,21 @@
 use std::{cmp::Reverse, collections::BTreeMap};
 
 use chrono::{DateTime, Utc};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{authority, context::Context, current_run, parallel::ParallelGroup, related::Related};
+use super::{
+    authority,
+    context::Context,
+    current_run,
+    parallel::{self, GroupStep, ParallelGroup},
+    related::Related,
+};
 use crate::durable::{
     store::snapshot::RelatedRun,
-    stored::{EventType, HistoryEvent, LinkRow, RunStatus, payloads::lineage::ChildEvent},
+    stored::{
+        EventType, HistoryEvent, LinkRow, RunStatus,
+        payloads::{lineage::ChildEvent, parallel::Grouped as _},
+    },
 };
 
 /// The link type of a child call, in `workflow_links` and in lineage.
@@ -123,7 +132,7 @@ struct Known<'a> {
     started: Option<Recorded<'a>>,
     resolution: Option<Recorded<'a>>,
     links: Vec<&'a LinkRow>,
-    path: Option<Vec<Group>>,
+    path: Option<Vec<GroupStep>>,
 }
 
 impl<'a> Known<'a> {
@@ -207,7 +216,7 @@ impl<'a> Known<'a> {
                 run.filter(|_| standing.history_authority != authority::TYPED)
                     .and_then(|run| run.run.closed_at)
             }),
-            group: innermost(&self.path.unwrap_or_default()),
+            group: ParallelGroup::of_path(self.path.unwrap_or_default()),
             run,
             scheduled: self.scheduled,
             started: self.started,
@@ -304,101 +313,11 @@ fn standing(
     }
 }
 
-/// One group on the way to a step; one with a part missing is no group.
-#[derive(Clone, Debug)]
-struct Group {
-    id: String,
-    kind: String,
-    base_sequence: i64,
-    size: i64,
-    index: i64,
-}
-
-impl Group {
-    fn new(
-        id: Option<&str>,
-        kind: Option<&str>,
-        base_sequence: Option<i64>,
-        size: Option<i64>,
-        index: Option<i64>,
-    ) -> Option<Self> {
-        let id = id?;
-        let kind = kind.or_else(|| match id.split_once(':')?.0 {
-            "parallel-activities" => Some("activity"),
-            "parallel-calls" => Some("mixed"),
-            "parallel-timers" => Some("timer"),
-            "parallel-children" => Some("child"),
-            _ => None,
-        })?;
-        Some(Self {
-            id: id.to_owned(),
-            kind: kind.to_owned(),
-            base_sequence: base_sequence?,
-            size: size.filter(|size| *size >= 1)?,
-            index: index?,
-        })
-    }
-}
-
 /// The groups an event names, outermost first; none when it names none.
-fn group_path(payload: &ChildEvent) -> Option<Vec<Group>> {
-    let path = payload
-        .parallel_group_path
-        .as_ref()
-        .and_then(Value::as_array);
-    if path.is_none() && payload.parallel_group_id.is_none() {
-        return None;
-    }
-    let groups: Vec<Group> = path
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| {
-            Group::new(
-                entry["parallel_group_id"].as_str(),
-                entry["parallel_group_kind"].as_str(),
-                entry["parallel_group_base_sequence"].as_i64(),
-                entry["parallel_group_size"].as_i64(),
-                entry["parallel_group_index"].as_i64(),
-            )
-        })
-        .collect();
-    if !groups.is_empty() {
-        return Some(groups);
-    }
-    let flat = Group::new(
-        payload.parallel_group_id.as_deref(),
-        payload.parallel_group_kind.as_deref(),
-        payload.parallel_group_base_sequence.strict(),
-        payload.parallel_group_size.strict(),
-        payload.parallel_group_index.strict(),
-    );
-    Some(flat.into_iter().collect())
-}
-
-/// The innermost group flat, and the way to it.
-fn innermost(path: &[Group]) -> ParallelGroup {
-    let Some(group) = path.last() else {
-        return ParallelGroup::default();
-    };
-    ParallelGroup {
-        parallel_group_kind: Some(group.kind.clone()),
-        parallel_group_id: Some(group.id.clone()),
-        parallel_group_base_sequence: Some(group.base_sequence),
-        parallel_group_size: Some(group.size),
-        parallel_group_index: Some(group.index),
-        parallel_group_path: path
-            .iter()
-            .map(|group| {
-                json!({
-                    "parallel_group_id": group.id,
-                    "parallel_group_kind": group.kind,
-                    "parallel_group_base_sequence": group.base_sequence,
-                    "parallel_group_size": group.size,
-                    "parallel_group_index": group.index,
-                })
-            })
-            .collect(),
-    }
+fn group_path(payload: &ChildEvent) -> Option<Vec<GroupStep>> {
+    let keys = payload.group_keys();
+    let names_any = keys.path.is_some_and(Value::is_array) || keys.id.is_some();
+    names_any.then(|| parallel::path_of(keys))
 }
 
 #[cfg(test)]
@@ -482,17 +401,5 @@ mod tests {
             assert_eq!(standing.source_status.as_deref(), source, "{case}");
             assert_eq!(standing.history_authority, authority, "{case}");
         }
-    }
-
-    #[test]
-    fn a_group_with_a_part_missing_is_no_group() {
-        let entry = |id, kind, size| Group::new(Some(id), kind, Some(3), size, Some(0));
-        let kind_of = |id| entry(id, None, Some(2)).map(|group| group.kind);
-        assert_eq!(kind_of("parallel-calls:3:2").as_deref(), Some("mixed"));
-        assert_eq!(kind_of("parallel-children:3:2").as_deref(), Some("child"));
-        assert_eq!(kind_of("other:3:2"), None);
-        assert!(entry("a", Some("child"), Some(1)).is_some());
-        assert!(entry("a", Some("child"), Some(0)).is_none());
-        assert!(entry("a", Some("child"), None).is_none());
     }
 }

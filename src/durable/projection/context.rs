@@ -31,3 +31,28 @@ pub fn stamp(at: DateTime<Utc>) -> String {
 pub fn iso(at: DateTime<Utc>) -> String {
     at.format("%Y-%m-%dT%H:%M:%S+00:00").to_string()
 }
+
+/// Milliseconds since the epoch, as the engine sorts and draws by them: rounded by PHP, which
+/// before 8.4 rounds to fifteen digits first, so that .495 already goes up.
+pub fn millis(at: DateTime<Utc>) -> i64 {
+    let hundredths = at.timestamp_micros().saturating_add(5).div_euclid(10);
+    hundredths.saturating_add(50).div_euclid(100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn milliseconds_go_up_a_little_early() {
+        for (micros, want) in [
+            (0, 1_794_787_091_387),
+            (494, 1_794_787_091_387),
+            (495, 1_794_787_091_388),
+            (999, 1_794_787_091_388),
+        ] {
+            let at = DateTime::from_timestamp_micros(1_794_787_091_387_000 + micros);
+            assert_eq!(at.map(millis), Some(want), "{micros}");
+        }
+    }
+}

@@ -1,8 +1,8 @@
 //! Whether the engine's stored projections still say what history says.
 //!
 //! The engine compares them whenever it shows a run, and rewrites those that differ. Here they
-//! are only compared. The sentences in them are the engine's and ours are our own, so they take
-//! no part in the comparison. What needs PHP classes does, as on a host that has none of them.
+//! are only compared. The sentences in them are the engine's and ours are our own, and what
+//! needs PHP classes cannot be known, so neither takes part in the comparison.
 
 use serde_json::{Map, Value, json};
 
@@ -18,8 +18,14 @@ use crate::{
 /// The version of stored timers this engine writes.
 const TIMER_SCHEMA: i64 = 1;
 
-/// Keys that hold the engine's own sentences.
-const SENTENCES: &[&str] = &["summary", "exception_resolution_error"];
+/// Keys that hold the engine's own sentences, or what only PHP knows.
+const NOT_COMPARED: &[&str] = &[
+    "summary",
+    "exception_resolved_class",
+    "exception_resolution_source",
+    "exception_resolution_error",
+    "exception_replay_blocked",
+];
 
 /// `waits_projection_source`, by the waits as they are listed.
 pub fn waits(snapshot: &RunSnapshot, recomputed: &[Value]) -> &'static str {
@@ -123,7 +129,7 @@ struct Rules {
 
 impl Rules {
     fn counts(self, key: &str) -> bool {
-        !SENTENCES.contains(&key) && !self.also_not.contains(&key)
+        !NOT_COMPARED.contains(&key) && !self.also_not.contains(&key)
     }
 }
 
@@ -203,17 +209,17 @@ fn all<'e, E: 'e>(
             .all(|(entry, recomputed)| read(entry).says(recomputed, rules))
 }
 
-/// Equal but for what PHP does not tell apart, an empty list and an empty map, and but for
-/// sentences.
+/// Equal but for what PHP does not tell apart, an empty list and an empty map, and for what is
+/// not compared inside a failure.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Object(a), Value::Object(b)) => {
             let missing = |from: &Map<String, Value>, key: &String| {
-                !from.contains_key(key) && !SENTENCES.contains(&key.as_str())
+                !from.contains_key(key) && !NOT_COMPARED.contains(&key.as_str())
             };
             !b.keys().any(|key| missing(a, key))
                 && a.iter().all(|(key, value)| {
-                    SENTENCES.contains(&key.as_str())
+                    NOT_COMPARED.contains(&key.as_str())
                         || b.get(key).is_some_and(|other| same(value, other))
                 })
         }

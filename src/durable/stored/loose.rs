@@ -255,11 +255,50 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Map<T> {
     }
 }
 
+/// A value whose key may be there without one: to the engine its mere presence says something.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Noted<T> {
+    pub present: bool,
+    pub value: T,
+}
+
+impl<T> Deref for Noted<T> {
+    type Target = T;
+
+    fn deref(&self) -> &Self::Target {
+        &self.value
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Noted<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self {
+            present: true,
+            value: T::deserialize(deserializer)?,
+        })
+    }
+}
+
 /// Reads a payload as `T`; text that is not a JSON object reads as one without keys.
 pub fn read<T: DeserializeOwned + Default>(text: Option<&str>) -> T {
     text.and_then(|text| serde_json::from_str::<Map<T>>(text).ok())
         .and_then(|map| map.0)
         .map_or_else(T::default, |value| *value)
+}
+
+/// Reads JSON already parsed as `T`; anything but an object reads as one without keys.
+pub fn read_value<T: DeserializeOwned + Default>(value: &Value) -> T {
+    Map::<T>::deserialize(value)
+        .ok()
+        .and_then(|map| map.0)
+        .map_or_else(T::default, |value| *value)
+}
+
+/// For keys whose presence matters: `Some` when the key is there, whatever it holds.
+pub fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }
 
 /// `…T10:11:12.123456Z`, `…T10:11:12+00:00`, or the space-separated form of a row, in UTC.
@@ -292,6 +331,21 @@ mod tests {
         at: Time,
         inner: Map<Inner>,
         any: Any,
+        noted: Noted<Text>,
+    }
+
+    #[test]
+    fn a_key_without_a_value_is_still_noted() {
+        for (text, present, value) in [
+            ("{}", false, None),
+            (r#"{"noted":null}"#, true, None),
+            (r#"{"noted":[1]}"#, true, None),
+            (r#"{"noted":"n"}"#, true, Some("n")),
+        ] {
+            let outer: Outer = read(Some(text));
+            assert_eq!(outer.noted.present, present, "{text}");
+            assert_eq!(outer.noted.as_deref(), value, "{text}");
+        }
     }
 
     #[test]
@@ -301,9 +355,10 @@ mod tests {
         let outer: Outer = read(Some(text));
         assert_eq!(outer.id.as_deref(), Some("a"));
         assert_eq!(
-            (outer.sequence.get(), outer.strict.strict(), *outer.on),
-            (Some(7), Some(7), Some(true))
+            (outer.sequence.get(), outer.sequence.strict()),
+            (Some(7), None)
         );
+        assert_eq!((outer.strict.strict(), *outer.on), (Some(7), Some(true)));
         assert_eq!(outer.at.map(|at| at.timestamp()), Some(1_775_383_872));
         assert_eq!(
             outer.inner.as_ref().and_then(|inner| inner.name.as_deref()),

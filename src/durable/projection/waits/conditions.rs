@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 
-use super::{OfKind, Wait, preferred::tasks_by};
+use super::{OfKind, Wait, tasks::preferred_tasks};
 use crate::durable::{
     projection::context::Context,
     stored::{EventType, HistoryEvent, TaskRow, TaskType, payloads::waits::ConditionEvent},
@@ -48,7 +48,7 @@ pub fn waits(cx: Context<'_>, conditions: &[ConditionWait]) -> Vec<Wait> {
     if conditions.is_empty() {
         return Vec::new();
     }
-    let tasks = tasks_by(&cx.snapshot.tasks, "timer_id", Some(&TaskType::Timer));
+    let tasks = preferred_tasks(&cx.snapshot.tasks, "timer_id", Some(&TaskType::Timer));
     conditions
         .iter()
         .map(|condition| {
@@ -257,13 +257,9 @@ impl ConditionWait {
             timeout_fired_at: self.timeout_fired_at,
             target_name: self.condition_key.clone(),
             target_type: Some("condition".into()),
-            task_backed: task.is_some_and(|task| task.status.is_open()),
             external_only: true,
             resume_source_kind: Some(self.resume_source_kind.to_owned()),
             resume_source_id: self.resume_source_id.clone(),
-            task_id: task.map(|task| task.id.clone()),
-            task_type: task.map(|task| task.task_type.as_str().to_owned()),
-            task_status: task.map(|task| task.status.as_str().to_owned()),
             of_kind: OfKind::Condition {
                 condition_wait_id: self.condition_wait_id.clone(),
                 condition_key: self.condition_key.clone(),
@@ -272,6 +268,7 @@ impl ConditionWait {
             },
             ..Wait::default()
         }
+        .with_task(task)
     }
 
     fn summary(&self) -> String {

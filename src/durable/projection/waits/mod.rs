@@ -3,8 +3,10 @@
 pub mod children;
 pub mod conditions;
 pub mod open_wait;
-mod preferred;
 pub mod signals;
+pub mod steps;
+pub mod tasks;
+pub mod updates;
 
 use std::cmp::Ordering;
 

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use super::{
     OfKind, Wait,
     conditions::{closing_word, run_end},
-    preferred::tasks_by,
+    tasks::preferred_tasks,
 };
 use crate::durable::{
     projection::context::Context,
@@ -54,7 +54,7 @@ pub fn waits(cx: Context<'_>, signals: &[SignalWait]) -> Vec<Wait> {
     if signals.is_empty() {
         return Vec::new();
     }
-    let tasks = tasks_by(&cx.snapshot.tasks, "timer_id", Some(&TaskType::Timer));
+    let tasks = preferred_tasks(&cx.snapshot.tasks, "timer_id", Some(&TaskType::Timer));
     let commands: HashMap<&str, &CommandRow> = cx
         .snapshot
         .commands
@@ -270,13 +270,9 @@ impl SignalWait {
             resolved_at: self.resolved_at,
             timeout_fired_at: self.timeout_fired_at,
             target_name: Some(self.signal_name.clone()),
-            task_backed: task.is_some_and(|task| task.status.is_open()),
             external_only: !by_timer,
             resume_source_kind: Some(if by_timer { "timer" } else { "signal" }.to_owned()),
             resume_source_id: self.timer_id.clone().or_else(|| self.command_id.clone()),
-            task_id: task.map(|task| task.id.clone()),
-            task_type: task.map(|task| task.task_type.as_str().to_owned()),
-            task_status: task.map(|task| task.status.as_str().to_owned()),
             command_id: self.command_id.clone(),
             command_sequence: self
                 .command_sequence
@@ -292,6 +288,7 @@ impl SignalWait {
             },
             ..Wait::default()
         }
+        .with_task(task)
     }
 
     fn summary(&self) -> String {

@@ -59,3 +59,5 @@ pub struct ParentClose {
     pub reason: Text,
     pub error: Text,
 }
+
+super::parallel::grouped!(ChildEvent);
