@@ -106,3 +106,57 @@ pub fn of_selected(cx: Context<'_>, related: &Related<'_>) -> CurrentRun {
         }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::durable::projection::related::tests::run;
+
+    #[test]
+    fn the_end_of_a_chain_is_current_even_beside_a_stray_newer_run() {
+        // id, run number, continues → who is current, and how that is known
+        use Source::{ContinueAsNewLineage, RunOrderFallback};
+        type Rows = &'static [(&'static str, i64, Option<&'static str>)];
+        type Found = Option<(&'static str, Source)>;
+        let table: [(Rows, Found); 6] = [
+            (&[], None),
+            (&[("a", 1, None)], Some(("a", RunOrderFallback))),
+            (
+                &[("a", 1, None), ("b", 2, None)],
+                Some(("b", RunOrderFallback)),
+            ),
+            (
+                &[("a", 1, None), ("b", 2, Some("a")), ("c", 3, Some("b"))],
+                Some(("c", ContinueAsNewLineage)),
+            ),
+            (
+                &[("a", 1, None), ("b", 2, Some("a")), ("stray", 9, None)],
+                Some(("b", ContinueAsNewLineage)),
+            ),
+            (
+                &[("a", 1, Some("gone")), ("b", 2, Some("b"))],
+                Some(("b", RunOrderFallback)),
+            ),
+        ];
+        for (rows, expected) in table {
+            let runs: Vec<RelatedRun> = rows
+                .iter()
+                .map(|(id, number, from)| run(id, "one", *number, *from))
+                .collect();
+            let found = current_run(&Related::over(&runs), "one");
+            let found = found.map(|(run, source)| (run.run.id.as_str(), source));
+            assert_eq!(found, expected, "{rows:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_run_that_continued_is_followed() {
+        let mut first = run("a", "one", 1, None);
+        let second = run("b", "one", 2, Some("a"));
+        let runs = [first.clone(), second.clone()];
+        assert_eq!(follow(&Related::over(&runs), &runs[0]).run.id, "a");
+        first.run.closed_reason = Some(ClosedReason::Continued);
+        let runs = [first, second];
+        assert_eq!(follow(&Related::over(&runs), &runs[0]).run.id, "b");
+    }
+}

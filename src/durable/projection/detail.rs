@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     actions, budget, contract, failures, fleet, identity, intakes, lineage, list_item, logs,
-    navigation, projected::Projected, sources, task_problem, timeline, waits,
+    navigation, projected::Projected, sources, task_problem, timeline, waits::open_wait::open_wait,
 };
 
 /// The whole document. `limit` keeps the last entries of the timeline.
@@ -18,7 +18,7 @@ pub fn detail(projected: &Projected<'_>, limit: Option<usize>) -> Value {
     put(&mut out, &fleet::compatibility(cx));
     put(&mut out, &contract::contract(cx));
     put(&mut out, &identity::standing(cx, projected.failures.len()));
-    put(&mut out, &resume(projected));
+    put(&mut out, &open_wait(cx, &projected.waits));
     let badge = snapshot.summary.as_ref().and_then(task_problem::badge);
     out.insert(
         "task_problem_badge".into(),
@@ -43,10 +43,6 @@ pub fn detail(projected: &Projected<'_>, limit: Option<usize>) -> Value {
     out.insert(
         "waits_projection_source".into(),
         json!(sources::waits(snapshot, &waits)),
-    );
-    out.insert(
-        "open_wait_count".into(),
-        json!(waits::open_wait_count(&projected.waits)),
     );
     out.insert("waits".into(), Value::Array(waits));
     out.insert("tasks".into(), json!(projected.tasks));
@@ -95,46 +91,6 @@ pub fn detail(projected: &Projected<'_>, limit: Option<usize>) -> Value {
         out.insert(format!("{part}_scope"), json!("selected_run"));
     }
     Value::Object(out)
-}
-
-/// What the run would resume from: the summary's word, else each part from the first that has it.
-#[derive(Debug, Default, Serialize)]
-struct Resume {
-    open_wait_id: Option<String>,
-    resume_source_kind: Option<String>,
-    resume_source_id: Option<String>,
-}
-
-fn resume(projected: &Projected<'_>) -> Resume {
-    let summary = projected.cx.snapshot.summary.as_ref();
-    if let Some(summary) = summary.filter(|summary| summary.open_wait_id.is_some()) {
-        return Resume {
-            open_wait_id: summary.open_wait_id.clone(),
-            resume_source_kind: summary.resume_source_kind.clone(),
-            resume_source_id: summary.resume_source_id.clone(),
-        };
-    }
-    let wait = projected
-        .waits
-        .iter()
-        .find(|wait| wait.is_open() && !wait.is_diagnostic());
-    let next = summary.and_then(|summary| summary.next_task_id.as_deref());
-    let task = projected.cx.snapshot.tasks.iter().find(|task| {
-        task.task_type.as_str() == "workflow"
-            && task.status.is_open()
-            && next.is_none_or(|next| next == task.id)
-    });
-    Resume {
-        open_wait_id: wait
-            .map(|wait| wait.id.clone())
-            .or_else(|| task.map(|task| format!("workflow-task:{}", task.id))),
-        resume_source_kind: wait
-            .and_then(|wait| wait.resume_source_kind.clone())
-            .or_else(|| task.map(|_| "workflow_task".to_owned())),
-        resume_source_id: wait
-            .and_then(|wait| wait.resume_source_id.clone())
-            .or_else(|| task.map(|task| task.id.clone())),
-    }
 }
 
 /// All keys of one part.

@@ -271,3 +271,43 @@ fn place(config: &EngineConfig, connection: Option<&str>, queue: Option<&str>) -
     .filter_map(|(what, name)| Some(format!(" on {what} {}", name.and_then(trimmed)?)))
     .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn markers_are_a_list_or_one_text_with_commas() {
+        let table = [
+            (json!(null), vec![]),
+            (json!(""), vec![]),
+            (json!("a, b ,,a"), vec!["a", "b"]),
+            (json!(["a", " b ", 7, null, "a"]), vec!["a", "b"]),
+            (json!({"a": 1}), vec![]),
+        ];
+        for (value, expected) in table {
+            assert_eq!(markers(&value), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_worker_without_a_queue_is_heard_on_every_queue() {
+        assert!(meets(Some("orders"), Some("orders")));
+        assert!(meets(Some("orders"), None));
+        assert!(meets(None, Some("orders")));
+        assert!(!meets(Some("orders"), Some("mail")));
+        assert!(meets(Some(" "), Some("mail")));
+    }
+
+    #[test]
+    fn no_marker_asks_for_nothing_and_a_star_runs_all() {
+        let have = |marker: &str| vec![marker.to_owned()];
+        assert!(covers(&[], None));
+        assert!(!covers(&[], Some("v2")));
+        assert!(covers(&have("v2"), Some("v2")));
+        assert!(!covers(&have("v1"), Some("v2")));
+        assert!(covers(&have(ANY), Some("v2")));
+    }
+}

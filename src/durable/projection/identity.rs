@@ -58,8 +58,6 @@ pub struct Identity {
     pub run_deadline_at: Option<DateTime<Utc>>,
     pub output_payload_codec: Option<String>,
     pub output: Value,
-    #[serde(flatten)]
-    pub scopes: Scopes,
 }
 
 /// The definition the run was started with. Comparing it with today's needs the PHP classes.
@@ -71,21 +69,6 @@ pub struct Definition {
     pub workflow_determinism_status: &'static str,
     pub workflow_determinism_source: &'static str,
     pub workflow_determinism_findings: [Value; 0],
-}
-
-/// Every list of the detail is about the selected run alone.
-#[expect(clippy::struct_field_names, reason = "the engine's keys")]
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Scopes {
-    activities_scope: &'static str,
-    linked_intakes_scope: &'static str,
-    commands_scope: &'static str,
-    signals_scope: &'static str,
-    updates_scope: &'static str,
-    waits_scope: &'static str,
-    tasks_scope: &'static str,
-    timeline_scope: &'static str,
-    lineage_scope: &'static str,
 }
 
 pub fn identity(cx: Context<'_>) -> Identity {
@@ -142,7 +125,6 @@ pub fn identity(cx: Context<'_>) -> Identity {
         run_deadline_at: run.run_deadline_at,
         output_payload_codec: output_codec(run),
         output: output(run).known().unwrap_or_default(),
-        scopes: Scopes::default(),
     }
 }
 
@@ -180,23 +162,6 @@ pub fn output_codec(run: &RunRow) -> Option<String> {
     match payload::decode(None, Some(stored)) {
         Payload::Reference(envelope) => envelope.get("codec")?.as_str().map(str::to_owned),
         _ => None,
-    }
-}
-
-impl Default for Scopes {
-    fn default() -> Self {
-        const SELECTED: &str = "selected_run";
-        Self {
-            activities_scope: SELECTED,
-            linked_intakes_scope: SELECTED,
-            commands_scope: SELECTED,
-            signals_scope: SELECTED,
-            updates_scope: SELECTED,
-            waits_scope: SELECTED,
-            tasks_scope: SELECTED,
-            timeline_scope: SELECTED,
-            lineage_scope: SELECTED,
-        }
     }
 }
 

@@ -58,7 +58,8 @@ pub struct Standing {
     pub replay_blocked_task: bool,
 }
 
-/// The inputs of the decision tables, named as the reference names them.
+/// The inputs of the decision tables, each found once.
+#[expect(clippy::struct_excessive_bools, reason = "each is a row of the tables")]
 struct Inputs<'a> {
     /// The next open task of any type.
     next: Option<&'a Task>,
@@ -106,7 +107,7 @@ pub fn standing(cx: Context<'_>, evidence: Evidence<'_>) -> Standing {
         };
     }
     let inputs = judge.inputs();
-    let wait = judge.wait(&inputs);
+    let wait = Judge::wait(&inputs);
     let liveness = judge.liveness(&inputs);
     let selected = if inputs.update.is_some() {
         inputs.update_task
@@ -352,7 +353,7 @@ impl<'a> Judge<'a> {
     }
 
     /// What the run waits for; the first that applies.
-    fn wait(&self, i: &Inputs<'a>) -> WaitColumns {
+    fn wait(i: &Inputs<'a>) -> WaitColumns {
         let some = |text: &str| Some(text.to_owned());
         if let Some(activity) = i.activity {
             return WaitColumns {

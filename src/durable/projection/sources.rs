@@ -383,3 +383,97 @@ fn moment(text: Option<&Value>) -> Value {
     let text = text.and_then(Value::as_str);
     json!(text.and_then(loose::moment).map(stamp))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stored_entry_is_up_to_date_when_columns_and_payload_say_what_was_recomputed() {
+        let exact = Rules::default();
+        let lenient = Rules {
+            null_is_absent: true,
+            ..Rules::default()
+        };
+        // payload, column `status`, recomputed, rules → up to date
+        let table = [
+            (
+                json!({"a": 1}),
+                "open",
+                json!({"status": "open", "a": 1}),
+                exact,
+                true,
+            ),
+            (
+                json!({"status": "old"}),
+                "open",
+                json!({"status": "open"}),
+                exact,
+                true,
+            ),
+            (
+                json!({"a": 1}),
+                "open",
+                json!({"status": "open", "a": 2}),
+                exact,
+                false,
+            ),
+            (
+                json!({"a": 1}),
+                "open",
+                json!({"status": "open"}),
+                exact,
+                false,
+            ),
+            (
+                json!({}),
+                "open",
+                json!({"status": "open", "a": null}),
+                exact,
+                false,
+            ),
+            (
+                json!({}),
+                "open",
+                json!({"status": "open", "a": null}),
+                lenient,
+                true,
+            ),
+            (
+                json!({"a": null}),
+                "open",
+                json!({"status": "open"}),
+                lenient,
+                true,
+            ),
+            (
+                json!({"a": []}),
+                "open",
+                json!({"status": "open", "a": {}}),
+                exact,
+                true,
+            ),
+            (
+                json!({"summary": "theirs"}),
+                "open",
+                json!({"status": "open", "summary": "ours"}),
+                exact,
+                true,
+            ),
+            (
+                json!("no map"),
+                "open",
+                json!({"status": "open"}),
+                exact,
+                true,
+            ),
+            (json!({}), "open", json!(null), exact, false),
+        ];
+        for (payload, status, recomputed, rules, expected) in table {
+            let case = format!("{payload} {recomputed}");
+            let payload = Json::Value(payload);
+            let stored = Stored::new(Some(&payload), vec![("status", json!(status))]);
+            assert_eq!(stored.says(&recomputed, rules), expected, "{case}");
+        }
+    }
+}

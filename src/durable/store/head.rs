@@ -49,7 +49,7 @@ pub async fn current_run_id(
     instance_id: &str,
 ) -> Result<Option<String>, DbError> {
     let runs = related_runs(snapshot, &BTreeSet::from([instance_id.to_owned()])).await?;
-    let related = Related::of_runs(&runs);
+    let related = Related::over(&runs);
     Ok(current_run::current_run(&related, instance_id).map(|(run, _)| run.run.id.clone()))
 }
 

@@ -28,7 +28,7 @@ pub(super) fn missing(
         places: HashMap::new(),
     };
     for wait in steps.waits {
-        if let Some(task) = of_wait(cx, wait, lookup) {
+        if let Some(task) = of_wait(wait, lookup) {
             found.add(task);
         }
     }
@@ -39,7 +39,7 @@ pub(super) fn missing(
         if let Some(task) = of_resolved_child(cx, steps.waits) {
             found.add(task);
         }
-        for task in of_received_signals(cx, steps) {
+        for task in of_received_signals(steps) {
             found.add(task);
         }
         if let Some(task) = of_run(cx, steps.waits, real, &found.rows) {
@@ -67,18 +67,17 @@ impl Found<'_> {
         task.queue = task.queue.or_else(|| run.queue.clone());
         of_fleet(self.cx, &mut task, None);
         task.summary = words::summary(self.cx, &task);
-        match self.places.get(&task.id) {
-            Some(place) => self.rows[*place] = task,
-            None => {
-                self.places.insert(task.id.clone(), self.rows.len());
-                self.rows.push(task);
-            }
+        if let Some(place) = self.places.get(&task.id) {
+            self.rows[*place] = task;
+        } else {
+            self.places.insert(task.id.clone(), self.rows.len());
+            self.rows.push(task);
         }
     }
 }
 
 /// The task an open wait needs and does not have.
-fn of_wait(cx: Context<'_>, wait: &Wait, lookup: &Lookup<'_>) -> Option<Task> {
+fn of_wait(wait: &Wait, lookup: &Lookup<'_>) -> Option<Task> {
     if wait.task_backed {
         return None;
     }
@@ -147,10 +146,7 @@ fn of_wait(cx: Context<'_>, wait: &Wait, lookup: &Lookup<'_>) -> Option<Task> {
                 wait.opened_at,
             )
         }),
-        _ => {
-            let _ = cx;
-            None
-        }
+        _ => None,
     }
 }
 
@@ -272,8 +268,7 @@ fn of_resolved_child(cx: Context<'_>, waits: &[Wait]) -> Option<Task> {
 }
 
 /// Signals that were received and that no task brings to the workflow.
-fn of_received_signals<'a>(cx: Context<'a>, steps: Steps<'a>) -> impl Iterator<Item = Task> + 'a {
-    let _ = cx;
+fn of_received_signals<'a>(steps: Steps<'a>) -> impl Iterator<Item = Task> + 'a {
     steps
         .signals
         .iter()

@@ -20,7 +20,11 @@ use super::{
 };
 use crate::{
     db::Json,
-    durable::stored::{TaskRow, TaskStatus, loose::Map, payloads::task::TaskPayload},
+    durable::stored::{
+        TaskRow, TaskStatus,
+        loose::{self, Text},
+        payloads::task::TaskPayload,
+    },
 };
 
 /// What tasks are explained by.
@@ -33,6 +37,10 @@ pub struct Steps<'a> {
 }
 
 /// One task; the same keys whether its row exists or not.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent flags of the engine's own document"
+)]
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Task {
     pub id: String,
@@ -195,10 +203,7 @@ impl<'a> Lookup<'a> {
 /// What a task's payload says it is for.
 pub fn payload_of(row: &TaskRow) -> TaskPayload {
     match &row.payload {
-        Some(Json::Value(value)) => serde_json::from_value::<Map<TaskPayload>>(value.clone())
-            .ok()
-            .and_then(|map| map.0)
-            .map_or_else(TaskPayload::default, |payload| *payload),
+        Some(Json::Value(value)) => loose::read_value(value),
         _ => TaskPayload::default(),
     }
 }
@@ -287,36 +292,36 @@ fn real(cx: Context<'_>, row: &TaskRow, lookup: &Lookup<'_>) -> Task {
     task
 }
 
+/// Why replay is blocked, as the payload tells it.
 fn block_details(task: &mut Task, payload: &TaskPayload) {
-    task.replay_blocked_reason = payload.replay_blocked_reason.0.clone();
-    task.replay_blocked_workflow_sequence = payload.replay_blocked_workflow_sequence.get();
-    task.replay_blocked_condition_wait_id = payload.replay_blocked_condition_wait_id.0.clone();
-    task.replay_blocked_recorded_condition_key =
-        payload.replay_blocked_recorded_condition_key.0.clone();
-    task.replay_blocked_current_condition_key =
-        payload.replay_blocked_current_condition_key.0.clone();
-    task.replay_blocked_recorded_condition_definition_fingerprint = payload
-        .replay_blocked_recorded_condition_definition_fingerprint
-        .0
-        .clone();
-    task.replay_blocked_current_condition_definition_fingerprint = payload
-        .replay_blocked_current_condition_definition_fingerprint
-        .0
-        .clone();
-    task.replay_blocked_expected_history_shape =
-        payload.replay_blocked_expected_history_shape.0.clone();
-    task.replay_blocked_recorded_event_types = payload
-        .replay_blocked_recorded_event_types
-        .as_ref()
-        .and_then(Value::as_array)
-        .map(|types| {
-            types
-                .iter()
-                .filter_map(Value::as_str)
-                .map(str::to_owned)
-                .collect()
-        })
-        .unwrap_or_default();
+    let text = |text: &Text| text.0.clone();
+    *task = Task {
+        replay_blocked_reason: text(&payload.replay_blocked_reason),
+        replay_blocked_workflow_sequence: payload.replay_blocked_workflow_sequence.get(),
+        replay_blocked_condition_wait_id: text(&payload.replay_blocked_condition_wait_id),
+        replay_blocked_recorded_condition_key: text(&payload.replay_blocked_recorded_condition_key),
+        replay_blocked_current_condition_key: text(&payload.replay_blocked_current_condition_key),
+        replay_blocked_recorded_condition_definition_fingerprint: text(
+            &payload.replay_blocked_recorded_condition_definition_fingerprint,
+        ),
+        replay_blocked_current_condition_definition_fingerprint: text(
+            &payload.replay_blocked_current_condition_definition_fingerprint,
+        ),
+        replay_blocked_expected_history_shape: text(&payload.replay_blocked_expected_history_shape),
+        replay_blocked_recorded_event_types: payload
+            .replay_blocked_recorded_event_types
+            .as_ref()
+            .and_then(Value::as_array)
+            .map(|types| {
+                types
+                    .iter()
+                    .filter_map(Value::as_str)
+                    .map(str::to_owned)
+                    .collect()
+            })
+            .unwrap_or_default(),
+        ..std::mem::take(task)
+    };
 }
 
 /// Fills in who may take the task; what the task does not say the run does.

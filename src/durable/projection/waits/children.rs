@@ -1,6 +1,6 @@
 //! Waits for a child workflow to end.
 
-use super::{OfKind, Wait, preferred::tasks_by};
+use super::{OfKind, Wait, tasks::preferred_tasks};
 use crate::durable::{
     projection::{authority, children::Child, context::Context},
     stored::TaskRow,
@@ -11,8 +11,8 @@ pub fn waits(cx: Context<'_>, children: &[Child<'_>]) -> Vec<Wait> {
     if children.is_empty() {
         return Vec::new();
     }
-    let by_call = tasks_by(&cx.snapshot.tasks, "child_call_id", None);
-    let by_run = tasks_by(&cx.snapshot.tasks, "child_workflow_run_id", None);
+    let by_call = preferred_tasks(&cx.snapshot.tasks, "child_call_id", None);
+    let by_run = preferred_tasks(&cx.snapshot.tasks, "child_workflow_run_id", None);
     children
         .iter()
         .map(|child| {
@@ -40,12 +40,8 @@ fn as_wait(child: &Child<'_>, task: Option<&TaskRow>) -> Wait {
         resolved_at: child.resolved_at,
         target_name: child.child_workflow_instance_id.clone(),
         target_type: Some(child.label.clone()),
-        task_backed: task.is_some_and(|task| task.status.is_open()),
         resume_source_kind: proven(Some("child_workflow_run".into())),
         resume_source_id: proven(child.child_workflow_run_id.clone()),
-        task_id: task.map(|task| task.id.clone()),
-        task_type: task.map(|task| task.task_type.as_str().to_owned()),
-        task_status: task.map(|task| task.status.as_str().to_owned()),
         history_authority: Some(child.history_authority),
         history_unsupported_reason: child.history_unsupported_reason,
         of_kind: OfKind::Child {
@@ -56,6 +52,7 @@ fn as_wait(child: &Child<'_>, task: Option<&TaskRow>) -> Wait {
         },
         ..Wait::default()
     }
+    .with_task(task)
 }
 
 /// `child:<call id>`, or by sequence where no call id is known.

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 
-use super::{OfKind, Wait, preferred::tasks_by};
+use super::{OfKind, Wait, tasks::preferred_tasks};
 use crate::durable::{
     projection::context::Context,
     stored::{EventType, HistoryEvent, TaskRow, TaskType, payloads::waits::ConditionEvent},
@@ -48,7 +48,7 @@ pub fn waits(cx: Context<'_>, conditions: &[ConditionWait]) -> Vec<Wait> {
     if conditions.is_empty() {
         return Vec::new();
     }
-    let tasks = tasks_by(&cx.snapshot.tasks, "timer_id", Some(&TaskType::Timer));
+    let tasks = preferred_tasks(&cx.snapshot.tasks, "timer_id", Some(&TaskType::Timer));
     conditions
         .iter()
         .map(|condition| {
@@ -257,13 +257,9 @@ impl ConditionWait {
             timeout_fired_at: self.timeout_fired_at,
             target_name: self.condition_key.clone(),
             target_type: Some("condition".into()),
-            task_backed: task.is_some_and(|task| task.status.is_open()),
             external_only: true,
             resume_source_kind: Some(self.resume_source_kind.to_owned()),
             resume_source_id: self.resume_source_id.clone(),
-            task_id: task.map(|task| task.id.clone()),
-            task_type: task.map(|task| task.task_type.as_str().to_owned()),
-            task_status: task.map(|task| task.status.as_str().to_owned()),
             of_kind: OfKind::Condition {
                 condition_wait_id: self.condition_wait_id.clone(),
                 condition_key: self.condition_key.clone(),
@@ -272,6 +268,7 @@ impl ConditionWait {
             },
             ..Wait::default()
         }
+        .with_task(task)
     }
 
     fn summary(&self) -> String {
@@ -292,6 +289,79 @@ impl ConditionWait {
             }
             (_, "timed_out") => format!("The wait for {condition} timed out."),
             _ => format!("The wait for {condition} is satisfied."),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::durable::projection::waits::tests::event;
+
+    const TIMEOUT: &str = "condition_timeout";
+
+    type Events = Vec<(&'static str, Value)>;
+
+    #[test]
+    fn a_wait_goes_through_history() {
+        let opened = (
+            "ConditionWaitOpened",
+            json!({"sequence": 3, "timeout_seconds": 60}),
+        );
+        let timer = json!({"timer_kind": TIMEOUT, "timer_id": "t", "sequence": 3,
+            "delay_seconds": 90, "fire_at": "2026-11-15T12:01:00.000000Z"});
+        let scheduled = ("TimerScheduled", timer.clone());
+        let fired = ("TimerFired", timer);
+        let plain = ("TimerFired", json!({"timer_id": "t", "sequence": 3}));
+        let satisfied = ("ConditionWaitSatisfied", json!({"sequence": 3}));
+        let timed_out = ("ConditionWaitTimedOut", json!({"sequence": 3}));
+        let end = |event_type: &'static str| (event_type, json!({}));
+        // events → status, source status, resume source
+        let table: [(Events, [&str; 3]); 8] = [
+            (
+                vec![opened.clone(), plain],
+                ["open", "waiting", "external_input"],
+            ),
+            (
+                vec![opened.clone(), scheduled.clone()],
+                ["open", "waiting", "timer"],
+            ),
+            (vec![scheduled, fired], ["open", "timeout_fired", "timer"]),
+            (
+                vec![opened.clone(), satisfied.clone()],
+                ["resolved", "satisfied", "external_input"],
+            ),
+            (
+                vec![opened.clone(), timed_out],
+                ["resolved", "timed_out", "timer"],
+            ),
+            (
+                vec![opened.clone(), end("WorkflowTerminated")],
+                ["cancelled", "terminated", "external_input"],
+            ),
+            (
+                vec![opened.clone(), satisfied, end("WorkflowCompleted")],
+                ["resolved", "satisfied", "external_input"],
+            ),
+            // The engine does not close a wait when the run times out.
+            (
+                vec![opened, end("WorkflowTimedOut")],
+                ["open", "waiting", "external_input"],
+            ),
+        ];
+        for (events, expected) in table {
+            let mut book = Book::default();
+            for (event_type, payload) in &events {
+                book.enter(&event(event_type, payload));
+            }
+            let [wait] = book.waits.as_slice() else {
+                panic!("{events:?} make one wait");
+            };
+            let found = [wait.status, wait.source_status, wait.resume_source_kind];
+            assert_eq!(found, expected, "{events:?}");
+            assert_eq!(wait.condition_wait_id, "condition:3");
         }
     }
 }

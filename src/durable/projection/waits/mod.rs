@@ -2,7 +2,7 @@
 
 pub mod children;
 pub mod conditions;
-mod preferred;
+pub mod open_wait;
 pub mod signals;
 pub mod steps;
 pub mod tasks;
@@ -140,7 +140,55 @@ fn in_order(a: &Wait, b: &Wait) -> Ordering {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
+    use crate::durable::stored::{HistoryEvent, TaskRow, TaskType};
+
+    /// An event at noon, for tests of what history says.
+    pub fn event(event_type: &str, payload: &Value) -> HistoryEvent {
+        HistoryEvent {
+            id: "event".into(),
+            workflow_run_id: "run".into(),
+            sequence: 1,
+            event_type: event_type.into(),
+            payload: Some(payload.to_string()),
+            workflow_task_id: None,
+            workflow_command_id: None,
+            recorded_at: Some("2026-11-15T12:00:00Z".parse().expect("a valid time")),
+            created_at: None,
+        }
+    }
+
+    /// A workflow task, for tests to vary.
+    pub fn task(id: &str, status: &str) -> TaskRow {
+        TaskRow {
+            id: id.into(),
+            workflow_run_id: "run".into(),
+            namespace: None,
+            task_type: TaskType::Workflow,
+            status: status.into(),
+            compatibility: None,
+            payload: None,
+            connection: None,
+            queue: None,
+            available_at: None,
+            leased_at: None,
+            lease_owner: None,
+            lease_expires_at: None,
+            attempt_count: 0,
+            last_dispatch_attempt_at: None,
+            last_dispatched_at: None,
+            last_dispatch_error: None,
+            last_claim_failed_at: None,
+            last_claim_error: None,
+            repair_count: 0,
+            repair_available_at: None,
+            last_error: None,
+            created_at: None,
+            updated_at: None,
+        }
+    }
 
     #[test]
     fn open_waits_come_first_then_the_oldest_then_by_id() {

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use super::{
     OfKind, Wait,
     conditions::{closing_word, run_end},
-    preferred::tasks_by,
+    tasks::preferred_tasks,
 };
 use crate::durable::{
     projection::context::Context,
@@ -54,7 +54,7 @@ pub fn waits(cx: Context<'_>, signals: &[SignalWait]) -> Vec<Wait> {
     if signals.is_empty() {
         return Vec::new();
     }
-    let tasks = tasks_by(&cx.snapshot.tasks, "timer_id", Some(&TaskType::Timer));
+    let tasks = preferred_tasks(&cx.snapshot.tasks, "timer_id", Some(&TaskType::Timer));
     let commands: HashMap<&str, &CommandRow> = cx
         .snapshot
         .commands
@@ -270,13 +270,9 @@ impl SignalWait {
             resolved_at: self.resolved_at,
             timeout_fired_at: self.timeout_fired_at,
             target_name: Some(self.signal_name.clone()),
-            task_backed: task.is_some_and(|task| task.status.is_open()),
             external_only: !by_timer,
             resume_source_kind: Some(if by_timer { "timer" } else { "signal" }.to_owned()),
             resume_source_id: self.timer_id.clone().or_else(|| self.command_id.clone()),
-            task_id: task.map(|task| task.id.clone()),
-            task_type: task.map(|task| task.task_type.as_str().to_owned()),
-            task_status: task.map(|task| task.status.as_str().to_owned()),
             command_id: self.command_id.clone(),
             command_sequence: self
                 .command_sequence
@@ -292,6 +288,7 @@ impl SignalWait {
             },
             ..Wait::default()
         }
+        .with_task(task)
     }
 
     fn summary(&self) -> String {
@@ -314,5 +311,107 @@ impl SignalWait {
             (_, "applied") => format!("Signal {name} was received and applied."),
             _ => format!("Signal {name} was received."),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::durable::projection::waits::tests::event;
+
+    fn after(events: &[(&str, Value)]) -> Vec<SignalWait> {
+        let mut book = Book::default();
+        for (event_type, payload) in events {
+            book.enter(&event(event_type, payload));
+        }
+        book.waits
+    }
+
+    type Events = Vec<(&'static str, Value)>;
+
+    #[test]
+    fn a_wait_goes_through_history() {
+        let opened = (
+            "SignalWaitOpened",
+            json!({"signal_name": "pay", "signal_wait_id": "w"}),
+        );
+        let received = ("SignalReceived", json!({"signal_name": "pay"}));
+        let applied = (
+            "SignalApplied",
+            json!({"signal_name": "pay", "signal_wait_id": "w"}),
+        );
+        let timer = json!({"timer_kind": "signal_timeout", "timer_id": "t", "delay_seconds": 5,
+            "signal_name": "pay", "signal_wait_id": "w"});
+        let fired = ("TimerFired", timer.clone());
+        let cancelled = ("TimerCancelled", timer);
+        let end = |event_type: &'static str| (event_type, json!({}));
+        let table: [(Events, &str, &str); 8] = [
+            (vec![], "open", "waiting"),
+            (vec![received.clone()], "resolved", "received"),
+            (
+                vec![received.clone(), applied.clone()],
+                "resolved",
+                "applied",
+            ),
+            (vec![fired.clone()], "resolved", "timed_out"),
+            // Too late: the timeout was the answer.
+            (vec![fired, applied], "resolved", "timed_out"),
+            (vec![cancelled], "cancelled", "timeout_cancelled"),
+            (
+                vec![end("WorkflowContinuedAsNew")],
+                "cancelled",
+                "continued",
+            ),
+            (
+                vec![received, end("WorkflowFailed")],
+                "resolved",
+                "received",
+            ),
+        ];
+        for (events, status, source) in table {
+            let mut all = vec![opened.clone()];
+            all.extend(events);
+            let waits = after(&all);
+            assert_eq!(waits.len(), 1, "{all:?}");
+            assert_eq!(
+                (waits[0].status, waits[0].source_status),
+                (status, source),
+                "{all:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_signal_without_a_wait_of_its_own_answers_the_oldest_of_its_name() {
+        let opened = |sequence: i64, name: &str| {
+            (
+                "SignalWaitOpened",
+                json!({"signal_name": name, "sequence": sequence}),
+            )
+        };
+        let waits = after(&[
+            opened(1, "other"),
+            opened(2, "pay"),
+            opened(3, "pay"),
+            (
+                "SignalReceived",
+                json!({"signal_name": "pay", "signal_id": "s"}),
+            ),
+            ("SignalReceived", json!({"signal_id": "nameless"})),
+        ]);
+        let answered: Vec<(&str, Option<&str>)> = waits
+            .iter()
+            .map(|wait| (wait.signal_wait_id.as_str(), wait.signal_id.as_deref()))
+            .collect();
+        assert_eq!(
+            answered,
+            [
+                ("signal:1:other", None),
+                ("signal:2:pay", Some("s")),
+                ("signal:3:pay", None)
+            ]
+        );
     }
 }
