@@ -36,7 +36,7 @@ fn main() {
         for (one, other) in small.iter().zip(&big) {
             println!(
                 "{:24} {:>9.2} ms {:>9.2} ms {:>7.2}×   statements {} and {}",
-                one.page,
+                one.name,
                 one.wall * 1e3,
                 other.wall * 1e3,
                 other.wall / one.wall,
@@ -49,7 +49,7 @@ fn main() {
             for page in &pages[1..] {
                 println!(
                     "{:24} {runs:>9} runs: {:>6.0} µs of our CPU, {:>5.1}× /livez ({:.0} µs)",
-                    page.page,
+                    page.name,
                     page.cpu * 1e6,
                     page.cpu / floor,
                     floor * 1e6
@@ -124,7 +124,7 @@ fn create(admin: &str, name: &str) {
 }
 
 struct Page {
-    page: &'static str,
+    name: &'static str,
     /// Median seconds.
     wall: f64,
     /// The server's CPU seconds per request.
@@ -156,13 +156,13 @@ fn measure(database: &Database, runs: u64, url: &str) -> Vec<Page> {
             let started = Instant::now();
             let answer = client.get(&path);
             times.push(started.elapsed().as_secs_f64());
-            statements = answer.header("x-statements").to_owned();
+            answer.header("x-statements").clone_into(&mut statements);
         }
         times.sort_by(f64::total_cmp);
         Page {
-            page,
+            name: page,
             wall: times[times.len() / 2],
-            cpu: (server.cpu() - before).as_secs_f64() / f64::from(ROUNDS),
+            cpu: server.cpu().saturating_sub(before).as_secs_f64() / f64::from(ROUNDS),
             statements,
         }
     });

@@ -14,7 +14,6 @@ pub struct Context<'a> {
 }
 
 /// `ts`: UTC, six fractional digits, `Z`. For `#[serde(serialize_with = "ts")]`.
-#[expect(clippy::ref_option, reason = "serde hands a field over by reference")]
 pub fn ts<S: Serializer>(at: &Option<DateTime<Utc>>, serializer: S) -> Result<S::Ok, S::Error> {
     match at {
         Some(at) => serializer.serialize_str(&stamp(*at)),

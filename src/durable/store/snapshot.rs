@@ -351,7 +351,7 @@ impl Reader<'_> {
             .iter_mut()
             .map(LinkRow::read)
             .collect::<Result<_, _>>()?;
-        links.sort_by(|a, b| a.created_at.cmp(&b.created_at));
+        links.sort_by_key(|link| link.created_at);
         Ok(links)
     }
 
@@ -433,6 +433,7 @@ const TERMINAL: [EventType; 6] = [
 ];
 
 /// The keys by which events name other instances and runs.
+#[expect(clippy::struct_field_names, reason = "the engine's names")]
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Started {

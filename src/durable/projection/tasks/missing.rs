@@ -268,7 +268,7 @@ fn of_resolved_child(cx: Context<'_>, waits: &[Wait]) -> Option<Task> {
 }
 
 /// Signals that were received and that no task brings to the workflow.
-fn of_received_signals<'a>(steps: Steps<'a>) -> impl Iterator<Item = Task> + 'a {
+fn of_received_signals(steps: Steps<'_>) -> impl Iterator<Item = Task> {
     steps
         .signals
         .iter()
