@@ -128,6 +128,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => p
  * - `width`, `height`: of the window, in CSS pixels
  * - `javaScript`: false to switch scripts off
  * - `expectStatus`: statuses above 399 that the test asks for on purpose, of documents only
+ * - `expectLost`: matches the addresses whose requests the test lets fail on purpose
  */
 async function withPage(server, options, use) {
   const {
@@ -136,6 +137,7 @@ async function withPage(server, options, use) {
     height = 800,
     javaScript = true,
     expectStatus = [],
+    expectLost = null,
   } = options;
   const context = await (await sharedBrowser()).newContext({
     colorScheme: theme,
@@ -146,7 +148,7 @@ async function withPage(server, options, use) {
     viewport: { width, height },
   });
   context.setDefaultTimeout(WAIT_MS);
-  const problems = await watch(context, server, expectStatus);
+  const problems = await watch(context, server, expectStatus, expectLost);
   const page = await context.newPage();
   try {
     await use(page, server.base);
@@ -164,7 +166,7 @@ async function withPage(server, options, use) {
 
 let failures = 0;
 
-async function watch(context, server, expectStatus) {
+async function watch(context, server, expectStatus, expectLost) {
   const problems = [];
   const documents = new Set();
   context.on('request', (request) => {
@@ -181,6 +183,8 @@ async function watch(context, server, expectStatus) {
     const { url } = message.location();
     const status = message.text().match(/the server responded with a status of (\d+)/)?.[1];
     if (status && documents.has(url) && expectStatus.includes(Number(status))) return;
+    if (expectLost?.test(url) && message.text() === 'Failed to load resource: net::ERR_FAILED') return;
+    if (expectLost && /^htmx:(afterRequest|sendError),/.test(message.text())) return;
     problems.push(`console error: ${message.text()} (${url})`);
   });
   context.on('weberror', (error) => problems.push(`uncaught: ${error.error().message}`));

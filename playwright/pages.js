@@ -3,19 +3,19 @@
 
 import assert from 'node:assert/strict';
 
-/** The instance and run that the address of a run page names. */
+/** The instance and run that the address of a run page names; the current run has none. */
 export function idsOf(href) {
-  const found = new URL(href, 'http://127.0.0.1').pathname.match(/\/instances\/([^/]+)\/runs\/([^/]+)$/);
+  const found = new URL(href, 'http://127.0.0.1').pathname.match(/\/instances\/([^/]+)(?:\/runs\/([^/]+))?$/);
   assert.ok(found, `${href} is not the address of a run page`);
-  return { instance: decodeURIComponent(found[1]), run: decodeURIComponent(found[2]) };
+  return { instance: decodeURIComponent(found[1]), run: found[2] && decodeURIComponent(found[2]) };
 }
 
 /** Filters as the address spells them. */
 export const query = {
   status: (value) => `?status=${encodeURIComponent(value)}`,
-  instance: (value) => `?instance=${encodeURIComponent(value)}`,
+  instance: (value) => `?instance_id=${encodeURIComponent(value)}`,
   /** Well-formed, and true of no run. */
-  empty: '?instance=no-such-instance',
+  empty: '?instance_id=no-such-instance',
   malformed: '?status=bogus',
 };
 
@@ -27,7 +27,15 @@ export const runs = {
     return response;
   },
 
-  rows: (page) => page.getByRole('main').getByRole('table').locator('tbody').getByRole('row'),
+  table: (page) => page.getByRole('table', { name: 'Runs', exact: true }),
+  rows: (page) => runs.table(page).locator('tbody').getByRole('row'),
+
+  /** The row of an instance. */
+  row: (page, instance) => runs.rows(page).filter({ has: page.getByText(instance, { exact: true }) }),
+
+  /** Runs the engine has written no summary for: a table of their own. */
+  unprojected: (page) =>
+    page.getByRole('table', { name: 'Without a summary' }).locator('tbody').getByRole('row'),
 
   /** Addresses of the runs on this page, in order. */
   async hrefs(page) {
@@ -39,6 +47,11 @@ export const runs = {
             .find((path) => /\/instances\/[^/]+\/runs\/[^/]+$/.test(path)) ?? null,
       ),
     );
+  },
+
+  /** Addresses of all runs that j and k walk, those without a summary included. */
+  async walked(page) {
+    return page.locator('main table a.go').evaluateAll((links) => links.map((link) => new URL(link.href).pathname));
   },
 
   /** Text of the cells of each row: one list per row. */
@@ -54,23 +67,34 @@ export const runs = {
   /** The crosses on the active filters. */
   removers: (page) => page.getByRole('link', { name: /^Remove filter/ }),
 
-  /** Fills the form "Add filter" and applies it. */
+  /** What opens and closes the filter form. */
+  opener: (page) => page.locator('summary').filter({ hasText: '+ filter' }),
+  form: (page) => page.getByRole('form', { name: 'Filters' }),
+  field: (page, label) => runs.form(page).getByLabel(label, { exact: true }),
+
+  async openForm(page) {
+    if (!(await runs.form(page).isVisible())) await runs.opener(page).click();
+    await runs.form(page).waitFor();
+  },
+
+  /** Fills the filter form and applies it. */
   async filter(page, fields) {
-    const form = page.locator('form').filter({ has: page.getByRole('button', { name: 'Apply' }) });
-    const apply = form.getByRole('button', { name: 'Apply' });
-    if (!(await apply.isVisible())) await page.getByText('Add filter').first().click();
+    await runs.openForm(page);
     for (const [label, value] of Object.entries(fields)) {
-      const field = form.getByLabel(new RegExp(`^${label}\\b`, 'i')).first();
+      const field = runs.field(page, label);
       const tag = await field.evaluate((element) => element.tagName);
       await (tag === 'SELECT' ? field.selectOption(value) : field.fill(value));
     }
-    await apply.click();
+    await runs.form(page).getByRole('button', { name: 'Apply' }).click();
   },
+
+  /** How many rows of how many, and how far it was looked for them. */
+  note: (page) => page.getByRole('navigation', { name: 'Pages' }).innerText(),
 
   newer: (page) => page.getByRole('link', { name: /Newer/ }),
   older: (page) => page.getByRole('link', { name: /Older/ }),
-  pageSize: (page, size) =>
-    page.getByRole('main').getByRole('link', { name: new RegExp(`^${size}( rows| per page)?$`) }),
+  pageSize: (page, size) => page.getByRole('main').getByRole('link', { name: String(size), exact: true }),
+  order: (page, name) => page.getByRole('main').getByRole('link', { name, exact: true }),
 };
 
 /** The box in the header that leads to anything with an id. */

@@ -53,6 +53,19 @@ function move(step) {
   rows[Math.min(Math.max(to, 0), rows.length - 1)].focus();
 }
 
+// The filter form lies over the list: it must not cover what has the focus.
+function closeFilters() {
+  const filters = document.querySelector("details.filters[open]:not(.stay)");
+  if (filters) filters.open = false;
+  return filters;
+}
+document.addEventListener("focusin", (event) => {
+  if (!event.target.closest("details.filters")) closeFilters();
+});
+document.addEventListener("pointerdown", (event) => {
+  if (!event.target.closest("details.filters")) closeFilters();
+});
+
 // Single keys get in the way of speech input, so they can be turned off.
 keysOn.checked = localStorage.getItem("plimsoll-keys") !== "off";
 keysOn.addEventListener("change", () => {
@@ -62,6 +75,7 @@ keysOn.addEventListener("change", () => {
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest("input, textarea, select, [contenteditable]");
   if (event.key === "Escape" && event.target === find) return find.blur();
+  if (event.key === "Escape" && !keys.open) return closeFilters()?.querySelector("summary").focus();
   if (typing || keys.open || !keysOn.checked || event.ctrlKey || event.metaKey || event.altKey) return;
   const act = {
     "/": () => find.focus(),
@@ -72,6 +86,12 @@ document.addEventListener("keydown", (event) => {
   if (!act) return;
   event.preventDefault();
   act();
+});
+
+// The link that was followed is gone with the old list: go on at the new one, whose name says
+// how many runs it holds.
+document.addEventListener("htmx:afterSettle", (event) => {
+  if (event.detail.target?.id === "list") document.getElementById("results")?.focus({ preventScroll: true });
 });
 
 // An error of ours says where it wants to be shown; anything else (a proxy's page, no answer at
@@ -90,8 +110,15 @@ function lost() {
   toasts.replaceChildren(toast);
 }
 document.addEventListener("htmx:beforeSwap", (event) => {
-  const { xhr } = event.detail;
-  if (xhr.status < 400) return;
+  const { xhr, target, pathInfo } = event.detail;
+  if (xhr.status < 400) {
+    // No page of ours: perhaps a proxy asks who is there. That needs the whole window.
+    if (target.id === "list" && !xhr.responseText.includes('id="list"')) {
+      event.detail.shouldSwap = false;
+      location.assign(pathInfo.requestPath);
+    }
+    return;
+  }
   if (xhr.getResponseHeader("HX-Retarget") || xhr.status === 422) event.detail.shouldSwap = true;
   else lost();
 });

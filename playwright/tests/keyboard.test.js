@@ -12,7 +12,7 @@ const focused = (page) =>
   page.evaluate(() => ({
     text: document.activeElement.innerText?.trim() ?? '',
     tag: document.activeElement.tagName,
-    row: document.activeElement.closest('tbody tr')?.sectionRowIndex ?? null,
+    row: [null, ...document.querySelectorAll('main tbody tr')].indexOf(document.activeElement.closest('tbody tr')) - 1,
     ring: getComputedStyle(document.activeElement).outlineStyle,
   }));
 
@@ -72,7 +72,7 @@ test('/ goes to the find box, and letters typed there stay letters', () =>
 test('j and k walk the rows, and Enter opens the one in focus', () =>
   demo.withPage({}, async (page, base) => {
     await runs.open(page, base);
-    const hrefs = await runs.hrefs(page);
+    const hrefs = await runs.walked(page);
     await page.keyboard.press('j');
     await rowIs(page, 0);
     await page.keyboard.press('j');
@@ -95,7 +95,7 @@ test('a shortcut with Ctrl or Alt is left to the browser', () =>
     await runs.open(page, base);
     await page.keyboard.press('Control+j');
     await page.keyboard.press('Alt+j');
-    assert.equal((await focused(page)).row, null);
+    assert.equal((await focused(page)).row, -1);
   }));
 
 test('the keys can be looked up, and turned off for good', () =>
@@ -108,7 +108,7 @@ test('the keys can be looked up, and turned off for good', () =>
     await keys.waitFor({ state: 'hidden' });
     for (const visit of ['same page', 'next page']) {
       await page.keyboard.press('j');
-      assert.equal((await focused(page)).row, null, `j does nothing on the ${visit}`);
+      assert.equal((await focused(page)).row, -1, `j does nothing on the ${visit}`);
       await page.reload();
     }
   }));
@@ -116,12 +116,35 @@ test('the keys can be looked up, and turned off for good', () =>
 test('the filter form is filled and sent with keys alone', () =>
   demo.withPage({}, async (page, base) => {
     await runs.open(page, base);
-    await page.locator('summary').filter({ hasText: 'Add filter' }).focus();
+    await runs.opener(page).focus();
     await page.keyboard.press('Enter');
-    const field = page.getByLabel(/^instance\b/i).first();
-    await field.focus();
+    await runs.field(page, 'instance').focus();
     await page.keyboard.type('no-such-instance');
     await page.keyboard.press('Enter');
     await page.waitForURL((url) => [...url.searchParams.values()].includes('no-such-instance'));
     assert.ok((await runs.removers(page).count()) > 0);
+  }));
+
+test('Escape closes the filter form and returns to what opened it', () =>
+  demo.withPage({}, async (page, base) => {
+    await runs.open(page, base);
+    await runs.openForm(page);
+    await runs.field(page, 'queue').focus();
+    await page.keyboard.press('Escape');
+    await runs.form(page).waitFor({ state: 'hidden' });
+    assert.match((await focused(page)).text, /filter/);
+  }));
+
+test('the filter form never covers what has the focus', () =>
+  demo.withPage({}, async (page, base) => {
+    await runs.open(page, base);
+    await runs.openForm(page);
+    await runs.form(page).getByRole('link', { name: 'Clear all' }).focus();
+    await page.keyboard.press('Tab');
+    await runs.form(page).waitFor({ state: 'hidden' });
+    const clear = await page.evaluate(() => {
+      const { left, top, width, height } = document.activeElement.getBoundingClientRect();
+      return document.activeElement.contains(document.elementFromPoint(left + width / 2, top + height / 2));
+    });
+    assert.ok(clear, 'the link in focus can be seen');
   }));

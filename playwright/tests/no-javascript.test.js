@@ -63,6 +63,15 @@ test('without scripts the theme changes and stays', () =>
     assert.equal(await theme.shown(page), 'dark');
   }));
 
+test('without scripts the filter form pushes the list down instead of covering it', () =>
+  plain(async (page, base) => {
+    await runs.open(page, base);
+    await runs.openForm(page);
+    const form = await runs.form(page).boundingBox();
+    const list = await runs.table(page).boundingBox();
+    assert.ok(list.y >= form.y + form.height);
+  }));
+
 test('without scripts a run page opens', () =>
   plain(async (page, base) => {
     await runs.open(page, base);

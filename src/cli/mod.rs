@@ -1,6 +1,7 @@
 //! The command line: one file per command.
 
 mod demo;
+pub mod seed;
 mod serve;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -10,6 +11,7 @@ use clap::{Parser, Subcommand};
 use crate::{
     config::{Config, LogFormat, Options},
     db::DbError,
+    demo::seed::SeedError,
 };
 
 /// The dashboard for operators of durable workflow engines.
@@ -29,6 +31,8 @@ enum Command {
     Serve(ServeArgs),
     /// Serve a made-up database that holds every situation Plimsoll knows
     Demo(demo::DemoArgs),
+    /// Fill a database with made-up, consistent runs: the same ones for the same seed and clock
+    Seed(seed::SeedArgs),
 }
 
 #[derive(clap::Args, Debug)]
@@ -65,6 +69,15 @@ impl From<DbError> for CliError {
     }
 }
 
+impl From<SeedError> for CliError {
+    fn from(error: SeedError) -> Self {
+        match error {
+            SeedError::Refused(message) => Self::Usage(message),
+            SeedError::Db(error) => error.into(),
+        }
+    }
+}
+
 /// Runs the command line and says how the process ends.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -82,6 +95,7 @@ pub fn main() -> ExitCode {
         match cli.command {
             Command::Serve(args) => serve(args).await,
             Command::Demo(args) => demo::run(args).await,
+            Command::Seed(args) => seed::run(args).await.map_err(CliError::from),
         }
     });
     match outcome {
@@ -128,4 +142,35 @@ fn start_log(config: &Config) -> Result<(), CliError> {
         LogFormat::Json => log.json().init(),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::Cli;
+
+    #[test]
+    fn the_readme_has_a_line_for_every_setting() {
+        let readme = include_str!("../../README.md");
+        let cli = Cli::command();
+        let serve = cli.find_subcommand("serve").expect("serve is a command");
+        for arg in serve.get_arguments() {
+            let Some(flag) = arg.get_long().filter(|flag| *flag != "help") else {
+                continue;
+            };
+            let line = readme
+                .lines()
+                .find(|line| line.starts_with(&format!("| `--{flag}` |")))
+                .unwrap_or_else(|| panic!("README.md has no line for --{flag}"));
+            if let Some(name) = arg.get_env() {
+                let name = name.to_string_lossy();
+                assert!(line.contains(&format!("| `{name}` |")), "{line}: {name}");
+            }
+            if !matches!(flag, "config" | "print-config") {
+                let key = flag.replace('-', "_");
+                assert!(line.contains(&format!("| `{key}` |")), "{line}: {key}");
+            }
+        }
+    }
 }

@@ -36,6 +36,7 @@ pub async fn run(config: &Config) -> Result<(), CliError> {
 /// Everything that can be wrong before the database is asked.
 pub struct Prepared {
     base: BasePath,
+    engine: EngineConfig,
 }
 
 impl Prepared {
@@ -50,7 +51,7 @@ impl Prepared {
         for (path, value, source) in engine.all() {
             tracing::debug!(path, %value, ?source, "engine setting in force");
         }
-        Ok(Self { base })
+        Ok(Self { base, engine })
     }
 
     /// Serves until asked to stop; prints the address on standard output.
@@ -67,6 +68,7 @@ impl Prepared {
         let start = format!("http://{address}{}", self.base.path("/"));
         let app = App::new(Settings {
             base: self.base,
+            engine: self.engine,
             clock: config.clock,
             zone: config.display_zone,
             read_only: db.read_only(),

@@ -6,7 +6,7 @@ use sqlx::{
     AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, Row as _,
     mysql::{MySqlConnectOptions, MySqlPoolOptions},
     postgres::{PgConnectOptions, PgPoolOptions},
-    sqlite::{SqliteConnectOptions, SqlitePoolOptions},
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
 use super::{Db, DbError, Pool};
@@ -27,6 +27,8 @@ pub struct Settings {
     pub read_only: bool,
     /// Creates a missing SQLite file; for the embedded database only.
     pub create: bool,
+    /// Speed before safety while a database that we have just made is filled.
+    pub bulk: bool,
     pub statement_timeout: Duration,
     pub pool_size: u32,
 }
@@ -41,6 +43,7 @@ impl Settings {
             mysql_session_zone: None,
             read_only: true,
             create: false,
+            bulk: false,
             statement_timeout: Duration::from_secs(10),
             pool_size: 8,
         }
@@ -55,6 +58,12 @@ impl Settings {
 
 const ACQUIRE: Duration = Duration::from_secs(5);
 const SQLITE_BUSY: Duration = Duration::from_secs(5);
+
+/// In KiB, hence negative: the indexes of a million runs do not fit, but their ends do.
+const SQLITE_BULK_CACHE: &str = "-1000000";
+
+/// A load uses a few hundred shapes of insert over and over.
+const BULK_STATEMENTS: usize = 1_000;
 
 impl Db {
     pub async fn connect(settings: &Settings) -> Result<Self, DbError> {
@@ -159,6 +168,15 @@ async fn sqlite(settings: &Settings) -> Result<Pool, DbError> {
         .busy_timeout(SQLITE_BUSY)
         .pragma("query_only", if settings.read_only { "on" } else { "off" })
         .disable_statement_logging();
+    let options = if settings.bulk {
+        options
+            .journal_mode(SqliteJournalMode::Off)
+            .synchronous(SqliteSynchronous::Off)
+            .pragma("cache_size", SQLITE_BULK_CACHE)
+            .statement_cache_capacity(BULK_STATEMENTS)
+    } else {
+        options
+    };
     let pool = SqlitePoolOptions::new()
         .max_connections(settings.pool_size)
         .acquire_timeout(ACQUIRE)
@@ -225,6 +243,13 @@ async fn postgres(settings: &Settings) -> Result<Pool, DbError> {
             ("plan_cache_mode", "force_custom_plan"),
         ])
         .disable_statement_logging();
+    let options = if settings.bulk {
+        options
+            .options([("synchronous_commit", "off")])
+            .statement_cache_capacity(BULK_STATEMENTS)
+    } else {
+        options
+    };
     try_once(&options)
         .await
         .map_err(|error| server_error(target.clone(), &error))?;
@@ -245,6 +270,12 @@ async fn mysql(settings: &Settings) -> Result<Pool, DbError> {
     let options = options
         .timezone(settings.mysql_session_zone.clone())
         .disable_statement_logging();
+    let options = if settings.bulk {
+        options.statement_cache_capacity(BULK_STATEMENTS)
+    } else {
+        options
+    };
+    let bulk = settings.bulk;
     try_once(&options)
         .await
         .map_err(|error| server_error(target.clone(), &error))?;
@@ -285,6 +316,11 @@ async fn mysql(settings: &Settings) -> Result<Pool, DbError> {
                         "set session transaction read {access}"
                     )))
                     .await?;
+                if bulk {
+                    connection
+                        .execute("set session unique_checks = 0, foreign_key_checks = 0")
+                        .await?;
+                }
                 compare_as_stored(connection, &summaries).await?;
                 Ok(())
             })

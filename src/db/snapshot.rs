@@ -215,9 +215,19 @@ impl WriteTx {
     /// and quotes mean what they mean in [`Statement::push`]. MySQL commits after each change
     /// of a table, whatever the transaction says.
     pub async fn script(&mut self, sql: &'static str) -> Result<(), DbError> {
+        self.script_of([sql]).await
+    }
+
+    /// As [`WriteTx::script`], from pieces.
+    pub async fn script_of(
+        &mut self,
+        pieces: impl IntoIterator<Item = &'static str>,
+    ) -> Result<(), DbError> {
         let Snapshot { db, tx } = &mut self.0;
         let mut script = db.statement();
-        script.push(sql);
+        for piece in pieces {
+            script.push(piece).push("\n");
+        }
         let script = sqlx::raw_sql(AssertSqlSafe(script.into_parts().0));
         let done = match tx {
             Tx::Sqlite(tx, deadline) => {

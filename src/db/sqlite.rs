@@ -1,5 +1,6 @@
 //! SQLite: values are decided by storage class, never by declared type.
 
+use chrono::{Datelike as _, NaiveDateTime, Timelike as _};
 use sqlx::{
     Arguments as _, Decode, Row as _, Sqlite, TypeInfo as _, ValueRef as _,
     sqlite::{SqliteArguments, SqliteColumn, SqliteQueryResult, SqliteRow},
@@ -20,8 +21,7 @@ impl Driver for Sqlite {
             Val::Float(n) => args.add(n),
             Val::Text(text) => args.add(text),
             Val::Bytes(bytes) => args.add(bytes),
-            // Comparison is textual: the engine's own form, always with six digits.
-            Val::Time(at) => args.add(at.format("%Y-%m-%d %H:%M:%S%.6f").to_string()),
+            Val::Time(at) => args.add(stored(at)),
         }
     }
 
@@ -32,6 +32,15 @@ impl Driver for Sqlite {
     fn affected(result: &SqliteQueryResult) -> u64 {
         result.rows_affected()
     }
+}
+
+/// Comparison is textual: the engine's own form, always with six digits. Written out, because
+/// chrono interprets a pattern anew for every value.
+fn stored(at: NaiveDateTime) -> String {
+    let (year, month, day) = (at.year(), at.month(), at.day());
+    let (hour, minute, second) = (at.hour(), at.minute(), at.second());
+    let micros = at.and_utc().timestamp_subsec_micros();
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{micros:06}")
 }
 
 fn by_storage_class(row: &SqliteRow, index: usize) -> Result<Val, sqlx::error::BoxDynError> {

@@ -7,6 +7,7 @@
 
 pub mod builder;
 pub mod rows;
+pub mod seed;
 mod situations;
 pub mod write;
 

@@ -4,14 +4,17 @@
 use std::collections::HashMap;
 
 use super::rows::InsertRow;
-use crate::db::{Db, DbError, Dialect, Statement, Val};
+use crate::{
+    db::{Db, DbError, Dialect, Statement, Val},
+    durable::store::schema::tables,
+};
 
 /// How many rows go into one transaction: large enough that commits do not count, small enough
 /// that an interrupted load loses little and the log stays short.
 const ROWS_PER_TRANSACTION: usize = 50_000;
 
 /// Longer statements cost more to parse than they save in round trips.
-const ROWS_PER_STATEMENT: usize = 200;
+const ROWS_PER_STATEMENT: usize = 256;
 
 fn max_binds(dialect: Dialect) -> usize {
     match dialect {
@@ -22,8 +25,7 @@ fn max_binds(dialect: Dialect) -> usize {
 
 /// Inserts all rows and returns how many there were. `progress` hears the running total.
 ///
-/// Rows of one table and one set of columns go together; tables keep the order in which they
-/// first appear, so that a row may refer to rows before it.
+/// Rows of one table and one set of columns go together, tables that others refer to first.
 pub async fn write(
     db: &Db,
     rows: Vec<InsertRow>,
@@ -56,41 +58,28 @@ struct Group {
 
 fn grouped(batch: Vec<InsertRow>) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
-    // Two levels, so that the look-up of each row allocates nothing.
-    let mut by_table: HashMap<&'static str, Vec<usize>> = HashMap::new();
+    let mut known: HashMap<(&'static str, Vec<&'static str>), usize> = HashMap::new();
     for row in batch {
         // A null is what an unnamed column gets anyway, and a statement without nulls has
         // settled types: it is prepared once and used again.
-        let cells = || row.cells.iter().filter(|(_, value)| *value != Val::Null);
-        let known = by_table.entry(row.table).or_default();
-        let same = |at: &&usize| {
-            let columns = &groups[**at].columns;
-            cells().map(|(name, _)| name).eq(columns)
-        };
-        let at = if let Some(at) = known.iter().find(same) {
-            *at
-        } else {
+        let cells = row
+            .cells
+            .into_iter()
+            .filter(|(_, value)| *value != Val::Null);
+        let (columns, values): (Vec<_>, Vec<_>) = cells.unzip();
+        let at = *known.entry((row.table, columns)).or_insert_with_key(|key| {
             groups.push(Group {
                 table: row.table,
-                columns: cells().map(|(name, _)| *name).collect(),
+                columns: key.1.clone(),
                 rows: Vec::new(),
             });
-            known.push(groups.len() - 1);
             groups.len() - 1
-        };
-        let values = row.cells.into_iter().map(|(_, value)| value);
-        groups[at]
-            .rows
-            .push(values.filter(|value| *value != Val::Null).collect());
+        });
+        groups[at].rows.push(values);
     }
-    // Parents first: a group made by a late row of an early table must not come last.
-    let mut order: Vec<&'static str> = Vec::new();
-    for group in &groups {
-        if !order.contains(&group.table) {
-            order.push(group.table);
-        }
-    }
-    groups.sort_by_key(|group| order.iter().position(|table| *table == group.table));
+    // A row may refer to another anywhere in the batch: the tables referred to come first.
+    let order = |table| tables().iter().position(|known| known.name == table);
+    groups.sort_by_key(|group| order(group.table));
     groups
 }
 
@@ -102,11 +91,13 @@ impl Group {
             rows,
         } = self;
         let fitting = max_binds(db.dialect()) / columns.len().max(1);
-        let size = fitting.clamp(1, ROWS_PER_STATEMENT);
+        let most = fitting.clamp(1, ROWS_PER_STATEMENT);
         let mut rows = rows.into_iter();
         std::iter::from_fn(move || {
+            // Powers of two: the same few statements again, whatever is left over.
+            let size = 1 << most.min(rows.len()).checked_ilog2()?;
             let chunk: Vec<Vec<Val>> = rows.by_ref().take(size).collect();
-            (!chunk.is_empty()).then(|| insert(db, table, &columns, chunk))
+            Some(insert(db, table, &columns, chunk))
         })
     }
 }
@@ -146,12 +137,12 @@ mod tests {
     }
 
     #[test]
-    fn rows_group_by_table_and_columns_in_order_of_first_sight() {
+    fn rows_group_by_table_and_columns_with_the_tables_referred_to_first() {
         let groups = grouped(vec![
-            row("runs", &[("id", 1.into()), ("queue", Val::Null)]),
-            row("events", &[("id", 1.into())]),
-            row("runs", &[("id", 2.into())]),
-            row("runs", &[("id", 3.into()), ("queue", "q".into())]),
+            row("workflow_memos", &[("id", 1.into())]),
+            row("workflow_runs", &[("id", 1.into()), ("queue", Val::Null)]),
+            row("workflow_runs", &[("id", 2.into())]),
+            row("workflow_runs", &[("id", 3.into()), ("queue", "q".into())]),
         ]);
         let shape: Vec<_> = groups
             .iter()
@@ -160,9 +151,9 @@ mod tests {
         assert_eq!(
             shape,
             [
-                ("runs", vec!["id"], 2),
-                ("runs", vec!["id", "queue"], 1),
-                ("events", vec!["id"], 1),
+                ("workflow_runs", vec!["id"], 2),
+                ("workflow_runs", vec!["id", "queue"], 1),
+                ("workflow_memos", vec!["id"], 1),
             ]
         );
     }

@@ -73,6 +73,8 @@ settings! {
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
     values: BTreeMap<&'static str, (Value, Source)>,
+    exception_types: BTreeMap<String, String>,
+    exception_class_aliases: BTreeMap<String, String>,
 }
 
 impl EngineConfig {
@@ -107,6 +109,11 @@ impl EngineConfig {
         }))
     }
 
+    /// The engine's defaults.
+    pub fn defaults() -> Self {
+        Self::from(None, |_| None)
+    }
+
     fn from(document: Option<&Value>, env: impl Fn(&str) -> Option<String>) -> Self {
         let v2 = document.map(|document| {
             document
@@ -129,7 +136,19 @@ impl EngineConfig {
                 .iter()
                 .map(|setting| (setting.path, in_force(setting)))
                 .collect(),
+            exception_types: class_map(v2, "types.exceptions"),
+            exception_class_aliases: class_map(v2, "types.exception_class_aliases"),
         }
+    }
+
+    /// The class a durable exception type stands for (`types.exceptions`).
+    pub fn exception_of_type(&self, exception_type: &str) -> Option<&str> {
+        self.exception_types.get(exception_type).map(String::as_str)
+    }
+
+    /// The class that took the place of a recorded one (`types.exception_class_aliases`).
+    pub fn exception_alias(&self, class: &str) -> Option<&str> {
+        self.exception_class_aliases.get(class).map(String::as_str)
     }
 
     /// Every value in force, by its path below `workflows.v2`.
@@ -159,6 +178,28 @@ impl EngineConfig {
     pub fn text(&self, path: &'static str) -> Option<&str> {
         self.values[path].0.as_str().filter(|text| !text.is_empty())
     }
+
+    /// The value as it was given, for settings of more than one form.
+    pub fn value(&self, path: &'static str) -> &Value {
+        &self.values[path].0
+    }
+
+    pub fn flag(&self, path: &'static str) -> bool {
+        match &self.values[path].0 {
+            Value::Bool(on) => *on,
+            Value::Number(n) => n.as_i64() != Some(0),
+            Value::String(text) => !matches!(text.as_str(), "" | "0"),
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+impl EngineConfig {
+    /// As a document says it, whatever the environment.
+    pub fn of(document: &Value) -> Self {
+        Self::from(Some(document), |_| None)
+    }
 }
 
 impl Default {
@@ -170,6 +211,16 @@ impl Default {
             Self::Null => Value::Null,
         }
     }
+}
+
+/// Names to classes, names taken whole: a durable type may hold dots.
+fn class_map(v2: Option<&Value>, path: &str) -> BTreeMap<String, String> {
+    v2.and_then(|v2| lookup(v2, path))
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+        .filter_map(|(name, class)| Some((name.clone(), class.as_str()?.to_owned())))
+        .collect()
 }
 
 fn lookup<'v>(v2: &'v Value, path: &str) -> Option<&'v Value> {
@@ -207,6 +258,21 @@ mod tests {
             assert_eq!(config.int(REDISPATCH), 9);
             assert_eq!(config.values[REDISPATCH].1, Source::File);
         }
+    }
+
+    #[test]
+    fn exception_names_are_taken_whole() {
+        let document = json!({"types": {
+            "exceptions": {"orders.rejected": "App\\OrderRejected", "broken": 7},
+            "exception_class_aliases": {"App\\Old": "App\\New"},
+        }});
+        let config = EngineConfig::from(Some(&document), |_| None);
+        assert_eq!(
+            config.exception_of_type("orders.rejected"),
+            Some("App\\OrderRejected")
+        );
+        assert_eq!(config.exception_of_type("broken"), None);
+        assert_eq!(config.exception_alias("App\\Old"), Some("App\\New"));
     }
 
     #[test]

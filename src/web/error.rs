@@ -241,6 +241,9 @@ impl AppError {
                 let headers = response.headers_mut();
                 headers.insert(RETARGET, HeaderValue::from_static("#toasts"));
                 headers.insert(RESWAP, HeaderValue::from_static("innerHTML"));
+                // Whatever the link wanted to pick out or put into the address bar is not here.
+                headers.insert(RESELECT, HeaderValue::from_static(".toast"));
+                headers.insert(PUSH_URL, HeaderValue::from_static("false"));
                 response
             }
             Face::Page => html(&Page {
@@ -279,6 +282,8 @@ impl AppError {
 
 const RETARGET: HeaderName = HeaderName::from_static("hx-retarget");
 const RESWAP: HeaderName = HeaderName::from_static("hx-reswap");
+const RESELECT: HeaderName = HeaderName::from_static("hx-reselect");
+const PUSH_URL: HeaderName = HeaderName::from_static("hx-push-url");
 
 /// An error with everything that caused it, in one line.
 fn chain(error: &(dyn Error + 'static)) -> String {

@@ -111,6 +111,44 @@ pub fn absolute(at: DateTime<Utc>, zone: Tz) -> String {
         .to_string()
 }
 
+/// From one moment to another; the day and the zone are said once if they are the same.
+///
+/// ```
+/// use chrono::{TimeZone, Utc};
+/// use plimsoll::web::format::span;
+///
+/// let at = |day, hour| Utc.with_ymd_and_hms(2026, 11, day, hour, 50, 0).unwrap();
+/// let zone = chrono_tz::UTC;
+/// assert_eq!(span(at(15, 23), at(15, 9), zone), "2026-11-15 23:50:00 to 09:50:00 UTC");
+/// assert_eq!(
+///     span(at(15, 1), at(14, 9), zone),
+///     "2026-11-15 01:50:00 to 2026-11-14 09:50:00 UTC"
+/// );
+/// assert_eq!(span(at(15, 1), at(15, 1), zone), "2026-11-15 01:50:00 UTC");
+/// // Across a change of the clocks both zones are named.
+/// let zone = chrono_tz::Europe::Berlin;
+/// let before = Utc.with_ymd_and_hms(2026, 10, 25, 0, 30, 0).unwrap();
+/// let after = Utc.with_ymd_and_hms(2026, 10, 25, 1, 30, 0).unwrap();
+/// assert_eq!(
+///     span(before, after, zone),
+///     "2026-10-25 02:30:00 CEST to 2026-10-25 02:30:00 CET"
+/// );
+/// ```
+pub fn span(from: DateTime<Utc>, to: DateTime<Utc>, zone: Tz) -> String {
+    if from == to {
+        return absolute(from, zone);
+    }
+    let (from, to) = (from.with_timezone(&zone), to.with_timezone(&zone));
+    let (start, end) = if from.offset() != to.offset() {
+        ("%Y-%m-%d %H:%M:%S %Z", "%Y-%m-%d %H:%M:%S %Z")
+    } else if from.date_naive() == to.date_naive() {
+        ("%Y-%m-%d %H:%M:%S", "%H:%M:%S %Z")
+    } else {
+        ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S %Z")
+    };
+    format!("{} to {}", from.format(start), to.format(end))
+}
+
 /// A whole number with thousands separated.
 ///
 /// ```

@@ -163,7 +163,7 @@ impl Asked {
         };
         let face = if below.is_some_and(|below| below.starts_with("/api/")) {
             Face::Json
-        } else if headers.contains_key("hx-request") && !headers.contains_key("hx-boosted") {
+        } else if layout::wants_part(headers) {
             Face::Toast
         } else if accepts("application/json") && !accepts("text/html") {
             Face::Json

@@ -115,12 +115,27 @@ async fn a_missing_page_is_told_in_the_callers_language() {
         assert_eq!(body["request_id"], text(&answer, "x-request-id"));
     }
 
-    let toast = server
+    // htmx asks for a part of the page, by itself or for a boosted link that names its target.
+    for headers in [
+        &["hx-request"][..],
+        &["hx-request", "hx-boosted", "hx-target"],
+    ] {
+        let mut request = server.get("/x/nowhere");
+        for name in headers {
+            request = request.add_header(*name, "true");
+        }
+        let toast = request.await;
+        assert_eq!(text(&toast, "hx-retarget"), "#toasts");
+        assert_eq!(text(&toast, "hx-reselect"), ".toast");
+        assert_eq!(text(&toast, "hx-push-url"), "false");
+        assert!(!toast.text().contains("<html"));
+    }
+    let whole = server
         .get("/x/nowhere")
         .add_header("hx-request", "true")
+        .add_header("hx-boosted", "true")
         .await;
-    assert_eq!(text(&toast, "hx-retarget"), "#toasts");
-    assert!(!toast.text().contains("<html"));
+    assert!(whole.text().contains("<html"), "a boosted page is whole");
 }
 
 #[tokio::test]

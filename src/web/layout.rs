@@ -169,6 +169,15 @@ pub(super) fn back(app: &App, method: &Method, uri: &Uri) -> String {
     }
 }
 
+/// Whether htmx asked for something to put into a part of the page it shows. A restored page, or
+/// a boosted link that names no target, wants the whole document.
+pub(super) fn wants_part(headers: &HeaderMap) -> bool {
+    let whole = headers.contains_key("hx-boosted") && !headers.contains_key("hx-target");
+    headers.contains_key("hx-request")
+        && !whole
+        && !headers.contains_key("hx-history-restore-request")
+}
+
 impl FromRequestParts<App> for Layout {
     type Rejection = Infallible;
 
@@ -176,10 +185,7 @@ impl FromRequestParts<App> for Layout {
         let headers = &parts.headers;
         let back = back(app, &parts.method, &parts.uri);
         let mut layout = Self::new(app, Theme::of(headers), back);
-        // A boosted link or a restored page wants the whole document.
-        layout.partial = headers.contains_key("hx-request")
-            && !headers.contains_key("hx-boosted")
-            && !headers.contains_key("hx-history-restore-request");
+        layout.partial = wants_part(headers);
         Ok(layout)
     }
 }

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::response::Redirect;
 use axum::routing::{get, post};
 
-use crate::web::api::flows;
+use crate::web::api::{self, flows};
 use crate::web::error::AppError;
 use crate::web::pages::{find, run, runs, styleguide, theme};
 use crate::web::state::App;
@@ -31,7 +31,12 @@ pub(super) fn table(app: &App) -> Router<App> {
         .route(&at("/styleguide"), get(styleguide::show))
         .route(&at("/theme"), post(theme::choose))
         // JSON, at the paths Waterline's scripts already use.
-        .route(&at("/api/flows/{bucket}"), get(flows::list))
+        .route(&at("/api/flows/{bucket_or_id}"), get(flows::list_or_run))
+        .route(&at("/api/instances/{instance}"), get(api::runs::current))
+        .route(
+            &at("/api/instances/{instance}/runs/{run}"),
+            get(api::runs::selected),
+        )
         // What pages are made of.
         .route(&at("/assets/{*path}"), get(assets::show))
         // The way in.

@@ -11,6 +11,7 @@ use chrono_tz::Tz;
 
 use crate::clock::Clock;
 use crate::db::Db;
+use crate::durable::engine_config::EngineConfig;
 use crate::durable::store::runs::counts::CountCache;
 use crate::web::error::AppError;
 
@@ -30,6 +31,8 @@ pub struct Settings {
     pub demo: bool,
     /// The engine's database; without one only exported bundles can be opened.
     pub db: Option<Db>,
+    /// The engine's own settings, by which its rows are judged.
+    pub engine: EngineConfig,
     /// Counts of the run list, computed once for all viewers.
     pub counts: CountCache,
     /// How long a handler may take before the caller gets an answer anyway.
@@ -45,6 +48,7 @@ impl Default for Settings {
             read_only: true,
             demo: false,
             db: None,
+            engine: EngineConfig::defaults(),
             counts: CountCache::default(),
             request_timeout: Duration::from_secs(30),
         }

@@ -18,25 +18,48 @@ struct Meant {
     _reason: String,
 }
 
+/// `tests/differences.json`, and which of its entries were met.
+#[derive(Debug)]
+pub struct Differences {
+    meant: Vec<Meant>,
+    met: RefCell<BTreeSet<usize>>,
+}
+
+impl Differences {
+    pub fn load() -> Self {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/differences.json");
+        let text = fs::read_to_string(file).expect("tests/differences.json can be read");
+        Self {
+            meant: serde_json::from_str(&text).expect("tests/differences.json is a list"),
+            met: RefCell::default(),
+        }
+    }
+
+    pub fn is_meant(&self, scenario: &str, path: &str) -> bool {
+        let found = self
+            .meant
+            .iter()
+            .position(|meant| like(&meant.scenario, scenario) && like(&meant.path, path));
+        self.met.borrow_mut().extend(found);
+        found.is_some()
+    }
+}
+
 /// Collects what differs.
 #[derive(Debug)]
 pub struct Comparison {
     /// Paths that carry a sentence: both sides must have one, its words are ours.
     prose: &'static [&'static str],
-    meant: Vec<Meant>,
-    met: RefCell<BTreeSet<usize>>,
+    deliberate: Differences,
     compared: usize,
     differences: Vec<String>,
 }
 
 impl Comparison {
     pub fn new(prose: &'static [&'static str]) -> Self {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/differences.json");
-        let text = fs::read_to_string(file).expect("tests/differences.json can be read");
         Self {
             prose,
-            meant: serde_json::from_str(&text).expect("tests/differences.json is a list"),
-            met: RefCell::default(),
+            deliberate: Differences::load(),
             compared: 0,
             differences: Vec::new(),
         }
@@ -69,7 +92,7 @@ impl Comparison {
             | (Some(Value::Array(list)), Some(Value::Object(map)))
                 if map.is_empty() && list.is_empty() => {}
             (Some(Value::String(_)), Some(Value::String(_))) if self.prose.contains(&path) => {}
-            (a, b) if a == b || self.is_meant(scenario, path) => {}
+            (a, b) if a == b || self.deliberate.is_meant(scenario, path) => {}
             (a, b) => {
                 let shown = |v: Option<&Value>| v.map_or("absent".into(), ToString::to_string);
                 let (a, b) = (shown(a), shown(b));
@@ -79,22 +102,13 @@ impl Comparison {
         }
     }
 
-    fn is_meant(&self, scenario: &str, path: &str) -> bool {
-        let found = self
-            .meant
-            .iter()
-            .position(|meant| like(&meant.scenario, scenario) && like(&meant.path, path));
-        self.met.borrow_mut().extend(found);
-        found.is_some()
-    }
-
     /// Says how much was compared; fails when anything differs.
     pub fn finish(self, what: &str) {
         eprintln!(
             "COMPARED: {} {what}; {} of {} deliberate differences met",
             self.compared,
-            self.met.borrow().len(),
-            self.meant.len()
+            self.deliberate.met.borrow().len(),
+            self.deliberate.meant.len()
         );
         let shown = self.differences.iter().take(50).cloned();
         assert!(

@@ -7,6 +7,7 @@
 mod cli;
 mod column_kinds;
 mod compare;
+mod conformance;
 mod copying;
 mod list_http;
 mod list_item;
@@ -15,4 +16,5 @@ mod reading;
 mod reading_changes_nothing;
 mod rig;
 mod schema;
+mod seed;
 mod shop;

@@ -1,5 +1,144 @@
-//! The engine's one value codec, and what a page may show of a payload.
+//! The engine's one value codec, and what may be shown of a payload.
 //!
 //! Nothing here resolves a class, fetches a URI or runs what it decodes.
 
 pub mod avro;
+
+use base64::Engine as _;
+use serde_json::Value;
+
+/// How a stored reference to a payload kept elsewhere begins.
+const REFERENCE: &str = "dw-external-payload:v1:";
+
+/// What a payload column or key holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Payload {
+    /// Null or empty.
+    None,
+    /// Decoded; bytes are `{"$type":"bytes","base64":…}`.
+    Value(Value),
+    /// Kept elsewhere: the envelope that says where. Never fetched.
+    Reference(Value),
+    /// Not decodable: why, and the text as it is.
+    Raw { reason: String, text: String },
+}
+
+impl Payload {
+    /// The decoded value or the envelope; nothing else counts.
+    pub fn known(self) -> Option<Value> {
+        match self {
+            Self::Value(value) | Self::Reference(value) => Some(value),
+            Self::None | Self::Raw { .. } => None,
+        }
+    }
+
+    /// What the engine's JSON shows: the value, the envelope, or the text nobody could decode.
+    pub fn preview(self) -> Option<Value> {
+        match self {
+            Self::None => None,
+            Self::Value(value) | Self::Reference(value) => Some(value),
+            Self::Raw { text, .. } => Some(Value::String(text)),
+        }
+    }
+}
+
+/// Whether stored text only says where the payload is kept.
+pub fn is_reference(text: &str) -> bool {
+    text.starts_with(REFERENCE)
+}
+
+/// Decodes stored text. A missing codec is `avro`; bytes are never sniffed.
+pub fn decode(codec: Option<&str>, text: Option<&str>) -> Payload {
+    let Some(text) = text.filter(|text| !text.is_empty()) else {
+        return Payload::None;
+    };
+    let raw = |reason: String| Payload::Raw {
+        reason,
+        text: text.to_owned(),
+    };
+    if let Some(envelope) = text.strip_prefix(REFERENCE) {
+        return match envelope_of(envelope) {
+            Some(envelope) => Payload::Reference(envelope),
+            None => raw("invalid_external_reference".into()),
+        };
+    }
+    match codec {
+        None | Some("" | "avro") => match avro::decode(text) {
+            Ok(value) => Payload::Value(Value::from(&value)),
+            Err(error) => raw(error.code()),
+        },
+        Some(other) => raw(format!("unsupported codec {other}")),
+    }
+}
+
+/// Decodes a payload value of an event: encoded text, a reference already opened, or an object
+/// that carries its own codec.
+pub fn decode_value(codec: Option<&str>, value: &Value) -> Payload {
+    match value {
+        Value::Null => Payload::None,
+        Value::String(text) => decode(codec, Some(text)),
+        Value::Object(map) if map.contains_key("external_storage") => {
+            Payload::Reference(value.clone())
+        }
+        Value::Object(map) => match map.get("blob").and_then(Value::as_str) {
+            Some(blob) => decode(map.get("codec").and_then(Value::as_str), Some(blob)),
+            None => Payload::Raw {
+                reason: "not a payload".into(),
+                text: value.to_string(),
+            },
+        },
+        other => Payload::Raw {
+            reason: "not a payload".into(),
+            text: other.to_string(),
+        },
+    }
+}
+
+fn envelope_of(text: &str) -> Option<Value> {
+    let bytes = base64::engine::general_purpose::STANDARD
+        .decode(text)
+        .ok()?;
+    serde_json::from_slice(&bytes).ok().filter(Value::is_object)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_missing_codec_is_avro_and_another_is_opaque() {
+        assert_eq!(
+            decode(None, Some("wwHioz3/VYAiNwQO")),
+            Payload::Value(json!(7))
+        );
+        assert_eq!(
+            decode(Some(""), Some("wwHioz3/VYAiNwIB")),
+            Payload::Value(json!(true))
+        );
+        assert!(matches!(
+            decode(Some("json"), Some("{}")),
+            Payload::Raw { .. }
+        ));
+        assert!(matches!(decode(None, Some("{}")), Payload::Raw { .. }));
+        assert_eq!(decode(None, Some("")), Payload::None);
+    }
+
+    #[test]
+    fn a_reference_is_shown_and_never_followed() {
+        let envelope = json!({"codec": "avro", "external_storage": {"uri": "s3://x"}});
+        let text = base64::engine::general_purpose::STANDARD.encode(envelope.to_string());
+        assert_eq!(
+            decode(None, Some(&format!("{REFERENCE}{text}"))),
+            Payload::Reference(envelope.clone())
+        );
+        assert_eq!(decode_value(None, &envelope), Payload::Reference(envelope));
+    }
+
+    #[test]
+    fn an_event_value_may_carry_its_own_codec() {
+        let value = json!({"codec": "avro", "blob": "wwHioz3/VYAiNwQO"});
+        assert_eq!(decode_value(Some("json"), &value), Payload::Value(json!(7)));
+    }
+}

@@ -4,7 +4,10 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
 use super::{repair_gate, task_problem};
-use crate::durable::stored::{RepairBlockedReason, RunRow, RunSummary};
+use crate::{
+    db::Json,
+    durable::stored::{RepairBlockedReason, RunRow, RunSummary},
+};
 
 /// One item. `search_attributes` are the run's typed values, keys sorted.
 pub fn list_item(summary: &RunSummary, search_attributes: Map<String, Value>) -> Value {
@@ -39,7 +42,7 @@ pub fn list_item(summary: &RunSummary, search_attributes: Map<String, Value>) ->
         "wait_kind": s.wait_kind,
         "wait_reason": s.wait_reason,
         "liveness_state": s.liveness_state,
-        "visibility_labels": s.visibility_labels,
+        "visibility_labels": map_of(s.visibility_labels.as_ref()),
         "search_attributes": map_or_list(search_attributes),
         "repair_attention": s.repair_attention,
         "repair_blocked_reason": s.repair_blocked_reason,
@@ -121,7 +124,7 @@ fn iso(at: Option<DateTime<Utc>>) -> Option<String> {
 }
 
 /// PHP writes an empty map as a list; so does everything that reads it.
-fn map_or_list(map: Map<String, Value>) -> Value {
+pub(super) fn map_or_list(map: Map<String, Value>) -> Value {
     if map.is_empty() {
         Value::Array(Vec::new())
     } else {
@@ -129,7 +132,15 @@ fn map_or_list(map: Map<String, Value>) -> Value {
     }
 }
 
-fn repair_blocked(reason: &RepairBlockedReason) -> Option<Value> {
+/// A stored map; anything else is an empty one.
+fn map_of(stored: Option<&Json>) -> Value {
+    match stored {
+        Some(Json::Value(Value::Object(map))) => map_or_list(map.clone()),
+        _ => Value::Array(Vec::new()),
+    }
+}
+
+pub(super) fn repair_blocked(reason: &RepairBlockedReason) -> Option<Value> {
     let shown = repair_gate::shown(reason)?;
     Some(json!({
         "code": reason,
@@ -140,7 +151,7 @@ fn repair_blocked(reason: &RepairBlockedReason) -> Option<Value> {
     }))
 }
 
-fn task_problem_badge(problem: task_problem::TaskProblem) -> Value {
+pub(super) fn task_problem_badge(problem: task_problem::TaskProblem) -> Value {
     json!({
         "code": problem.code(),
         "label": problem.label(),

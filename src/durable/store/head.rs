@@ -1,8 +1,14 @@
 //! The facts of one run that its page opens with.
 
+use std::collections::BTreeSet;
+
+use super::snapshot::related_runs;
 use crate::{
     db::{DbError, Json, Snapshot},
-    durable::stored::{RunRow, RunSummary},
+    durable::{
+        projection::{current_run, related::Related},
+        stored::{RunRow, RunSummary},
+    },
 };
 
 #[derive(Clone, Debug)]
@@ -14,21 +20,52 @@ pub struct RunHead {
     pub story: Option<String>,
 }
 
-/// One run of an instance; without a run id, the one with the highest number.
+/// Whether there is a run of this id.
+pub async fn exists(snapshot: &mut Snapshot, run_id: &str) -> Result<bool, DbError> {
+    let mut q = snapshot.statement();
+    q.push("select id from {workflow_runs} where id = ")
+        .bind(run_id);
+    Ok(snapshot.fetch_one(q).await?.is_some())
+}
+
+/// Whether the run is one of this instance.
+pub async fn belongs(
+    snapshot: &mut Snapshot,
+    instance_id: &str,
+    run_id: &str,
+) -> Result<bool, DbError> {
+    let mut q = snapshot.statement();
+    q.push("select id from {workflow_runs} where id = ")
+        .bind(run_id)
+        .push(" and workflow_instance_id = ")
+        .bind(instance_id);
+    Ok(snapshot.fetch_one(q).await?.is_some())
+}
+
+/// The instance's current run: the end of its continue-as-new chain, else its newest. The
+/// pointer the engine keeps on the instance is a convenience it does not trust itself.
+pub async fn current_run_id(
+    snapshot: &mut Snapshot,
+    instance_id: &str,
+) -> Result<Option<String>, DbError> {
+    let runs = related_runs(snapshot, &BTreeSet::from([instance_id.to_owned()])).await?;
+    let related = Related::over(&runs);
+    Ok(current_run::current_run(&related, instance_id).map(|(run, _)| run.run.id.clone()))
+}
+
+/// One run of an instance.
 pub async fn run_head(
     snapshot: &mut Snapshot,
     instance_id: &str,
-    run_id: Option<&str>,
+    run_id: &str,
 ) -> Result<Option<RunHead>, DbError> {
     let mut q = snapshot.statement();
     q.push("select ")
         .columns("workflow_runs", RunRow::COLUMNS)
         .push(" from {workflow_runs} where workflow_instance_id = ")
-        .bind(instance_id);
-    if let Some(run_id) = run_id {
-        q.push(" and id = ").bind(run_id);
-    }
-    q.push(" order by run_number desc limit 1");
+        .bind(instance_id)
+        .push(" and id = ")
+        .bind(run_id);
     let Some(mut row) = snapshot.fetch_one(q).await? else {
         return Ok(None);
     };

@@ -5,3 +5,4 @@ pub mod find;
 pub mod head;
 pub mod runs;
 pub mod schema;
+pub mod snapshot;

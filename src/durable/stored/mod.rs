@@ -1,14 +1,17 @@
-//! What the tables hold: the engine's words as enums and its rows as structs.
+//! What the tables hold: the engine's words as enums, its rows and its events' payloads as
+//! structs.
 //!
 //! A word a newer engine may write and we do not know is carried through and shown, never
-//! refused.
+//! refused. A value that is missing or of another kind is no value, never an error.
 
-mod run;
-mod summary;
+mod event;
+pub mod loose;
+pub mod payloads;
+mod rows;
 mod trouble;
 mod words;
 
-pub use run::RunRow;
-pub use summary::RunSummary;
+pub use event::HistoryEvent;
+pub use rows::*;
 pub use trouble::{FailureRow, RetryingActivity};
 pub use words::*;

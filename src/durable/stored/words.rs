@@ -169,6 +169,170 @@ words! {
     }
 }
 
+words! {
+    /// `workflow_tasks.task_type`.
+    TaskType {
+        Workflow = "workflow",
+        Activity = "activity",
+        Timer = "timer",
+    }
+}
+
+words! {
+    /// `workflow_tasks.status`.
+    TaskStatus {
+        Ready = "ready",
+        Leased = "leased",
+        Completed = "completed",
+        Failed = "failed",
+        Cancelled = "cancelled",
+    }
+}
+
+impl TaskStatus {
+    /// A worker may still take it or has it.
+    pub fn is_open(&self) -> bool {
+        matches!(self, Self::Ready | Self::Leased)
+    }
+}
+
+words! {
+    /// `activity_executions.status`. A timed-out activity is `failed`.
+    ActivityStatus {
+        Pending = "pending",
+        Running = "running",
+        Completed = "completed",
+        Failed = "failed",
+        Cancelled = "cancelled",
+    }
+}
+
+words! {
+    /// `activity_attempts.status`.
+    AttemptStatus {
+        Running = "running",
+        Completed = "completed",
+        Failed = "failed",
+        Cancelled = "cancelled",
+        Expired = "expired",
+    }
+}
+
+words! {
+    /// `workflow_run_timers.status`.
+    TimerStatus {
+        Pending = "pending",
+        Fired = "fired",
+        Cancelled = "cancelled",
+    }
+}
+
+words! {
+    /// `workflow_commands.command_type`.
+    CommandType {
+        Start = "start",
+        Signal = "signal",
+        Update = "update",
+        Repair = "repair",
+        Cancel = "cancel",
+        Terminate = "terminate",
+        Archive = "archive",
+    }
+}
+
+words! {
+    /// `workflow_commands.status`.
+    CommandStatus {
+        Accepted = "accepted",
+        Rejected = "rejected",
+    }
+}
+
+words! {
+    /// `workflow_signal_records.status`.
+    SignalStatus {
+        Received = "received",
+        Applied = "applied",
+        Rejected = "rejected",
+    }
+}
+
+words! {
+    /// `workflow_updates.status`.
+    UpdateStatus {
+        Accepted = "accepted",
+        Rejected = "rejected",
+        Completed = "completed",
+        Failed = "failed",
+    }
+}
+
+words! {
+    /// `workflow_history_events.event_type`.
+    EventType {
+        StartAccepted = "StartAccepted",
+        StartRejected = "StartRejected",
+        WorkflowStarted = "WorkflowStarted",
+        WorkflowContinuedAsNew = "WorkflowContinuedAsNew",
+        ChildWorkflowScheduled = "ChildWorkflowScheduled",
+        ChildRunStarted = "ChildRunStarted",
+        ChildRunCompleted = "ChildRunCompleted",
+        ChildRunFailed = "ChildRunFailed",
+        ChildRunCancelled = "ChildRunCancelled",
+        ChildRunTerminated = "ChildRunTerminated",
+        ServiceCallStarted = "ServiceCallStarted",
+        ServiceCallCompleted = "ServiceCallCompleted",
+        ServiceCallFailed = "ServiceCallFailed",
+        ServiceCallCancelled = "ServiceCallCancelled",
+        ConditionWaitOpened = "ConditionWaitOpened",
+        ConditionWaitSatisfied = "ConditionWaitSatisfied",
+        ConditionWaitTimedOut = "ConditionWaitTimedOut",
+        SignalWaitOpened = "SignalWaitOpened",
+        SignalReceived = "SignalReceived",
+        SignalApplied = "SignalApplied",
+        UpdateAccepted = "UpdateAccepted",
+        UpdateRejected = "UpdateRejected",
+        UpdateApplied = "UpdateApplied",
+        UpdateCompleted = "UpdateCompleted",
+        RepairRequested = "RepairRequested",
+        CancelRequested = "CancelRequested",
+        WorkflowCancelled = "WorkflowCancelled",
+        TerminateRequested = "TerminateRequested",
+        WorkflowTerminated = "WorkflowTerminated",
+        ArchiveRequested = "ArchiveRequested",
+        WorkflowArchived = "WorkflowArchived",
+        ActivityScheduled = "ActivityScheduled",
+        ActivityStarted = "ActivityStarted",
+        ActivityHeartbeatRecorded = "ActivityHeartbeatRecorded",
+        ActivityRetryScheduled = "ActivityRetryScheduled",
+        ActivityCompleted = "ActivityCompleted",
+        ActivityFailed = "ActivityFailed",
+        ActivityCancelled = "ActivityCancelled",
+        ActivityTimedOut = "ActivityTimedOut",
+        FailureHandled = "FailureHandled",
+        SideEffectRecorded = "SideEffectRecorded",
+        VersionMarkerRecorded = "VersionMarkerRecorded",
+        TimerScheduled = "TimerScheduled",
+        TimerFired = "TimerFired",
+        TimerCancelled = "TimerCancelled",
+        SearchAttributesUpserted = "SearchAttributesUpserted",
+        MemoUpserted = "MemoUpserted",
+        WorkflowTimedOut = "WorkflowTimedOut",
+        WorkflowCompleted = "WorkflowCompleted",
+        WorkflowFailed = "WorkflowFailed",
+        ParentClosePolicyApplied = "ParentClosePolicyApplied",
+        ParentClosePolicyFailed = "ParentClosePolicyFailed",
+        MessageCursorAdvanced = "MessageCursorAdvanced",
+        ScheduleCreated = "ScheduleCreated",
+        SchedulePaused = "SchedulePaused",
+        ScheduleResumed = "ScheduleResumed",
+        ScheduleUpdated = "ScheduleUpdated",
+        ScheduleTriggered = "ScheduleTriggered",
+        ScheduleDeleted = "ScheduleDeleted",
+        ScheduleTriggerSkipped = "ScheduleTriggerSkipped",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

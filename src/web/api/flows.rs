@@ -2,7 +2,7 @@
 
 use axum::{
     Json,
-    extract::{Path, State},
+    extract::{Path, Query, State},
 };
 use serde_json::{Value, json};
 
@@ -11,28 +11,39 @@ use crate::{
         projection::list_item::{list_item, unprojected_item},
         store::runs::{self, Cursor, Filter, RunPage, Skipped, counts::CAP, extras},
     },
-    web::{error::AppError, pages::runs::ListRequest, state::App},
+    web::{api, error::AppError, pages::runs::ListRequest, state::App},
 };
 
 /// Deepest row a page number may reach; beyond it a cursor is asked for.
 const DEEPEST: u32 = 10_000;
 
-pub async fn list(
+/// The names of lists; any other word in their place is the id of a run or an instance.
+const LISTS: [&str; 6] = [
+    "all",
+    "running",
+    "completed",
+    "failed",
+    "cancelled",
+    "terminated",
+];
+
+pub async fn list_or_run(
     State(app): State<App>,
-    Path(bucket): Path<String>,
-    mut list: ListRequest,
+    Path(bucket_or_id): Path<String>,
+    asked: Query<api::runs::Asked>,
+    list: ListRequest,
 ) -> Result<Json<Value>, AppError> {
+    if LISTS.contains(&bucket_or_id.as_str()) {
+        return self::list(app, bucket_or_id, list).await;
+    }
+    api::runs::by_any_id(app, &bucket_or_id, asked.0).await
+}
+
+async fn list(app: App, bucket: String, mut list: ListRequest) -> Result<Json<Value>, AppError> {
     let only = match bucket.as_str() {
         "all" => None,
         "running" => Some(("status_bucket", "running")),
-        "completed" | "failed" | "cancelled" | "terminated" => Some(("status", bucket.as_str())),
-        _ => {
-            return Err(AppError::NotFound {
-                what: format!("The list {bucket:?}"),
-                how: "The lists are all, running, completed, failed, cancelled and terminated."
-                    .to_owned(),
-            });
-        }
+        status => Some(("status", status)),
     };
     if !list.errors.is_empty() {
         return Err(AppError::Unprocessable {

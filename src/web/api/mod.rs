@@ -1,3 +1,4 @@
 //! JSON for scripts, dashboards and monitors.
 
 pub mod flows;
+pub mod runs;

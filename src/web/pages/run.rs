@@ -10,7 +10,7 @@ use crate::{
     durable::{
         projection::list_row::{list_row, unprojected_row},
         store::{
-            head::{RunHead, run_head},
+            head::{RunHead, current_run_id, run_head},
             runs::extras,
         },
     },
@@ -59,7 +59,15 @@ async fn show(
     run: Option<&str>,
 ) -> Result<Html<String>, AppError> {
     let mut snapshot = app.db()?.snapshot().await?;
-    let Some(head) = run_head(&mut snapshot, instance, run).await? else {
+    let run_id = match run {
+        Some(run) => Some(run.to_owned()),
+        None => current_run_id(&mut snapshot, instance).await?,
+    };
+    let head = match &run_id {
+        Some(run_id) => run_head(&mut snapshot, instance, run_id).await?,
+        None => None,
+    };
+    let Some(head) = head else {
         return Err(AppError::NotFound {
             what: match run {
                 Some(run) => format!("Run {run} of instance {instance}"),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use crate::{
-    db::{DbError, Json, Snapshot},
+    db::{DbError, Json, Row, Snapshot},
     durable::stored::{FailureRow, RetryingActivity, RunSummary},
 };
 
@@ -109,27 +109,68 @@ pub async fn search_attributes(
     for mut row in snapshot.fetch(q).await? {
         let run = row.text("workflow_run_id")?;
         let key = row.text("key")?;
-        let value = match row.text("type")?.as_str() {
-            "keyword" => row.opt_text("value_keyword")?.into(),
-            "keyword_list" => match row.opt_json("value_keyword_list")? {
-                Some(Json::Value(list)) => list,
-                Some(Json::Malformed(text)) => text.into(),
-                None => Value::Null,
-            },
-            "int" => row.opt_int("value_int")?.into(),
-            "float" => row.opt_float("value_float")?.into(),
-            "bool" => row.opt_bool("value_bool")?.into(),
-            "datetime" => row
-                .opt_time("value_datetime")?
-                .map(|at| at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true))
-                .into(),
-            // `string`, and whatever a newer engine adds.
-            _ => row.opt_text("value_string")?.into(),
-        };
+        let value = attribute(&mut row)?;
         found.entry(run).or_default().insert(key, value);
     }
     for attributes in found.values_mut() {
         attributes.sort_keys();
     }
     Ok(found)
+}
+
+/// The value of one search attribute row, by its type.
+fn attribute(row: &mut Row) -> Result<Value, DbError> {
+    Ok(match row.text("type")?.as_str() {
+        "keyword" => row.opt_text("value_keyword")?.into(),
+        "keyword_list" => match row.opt_json("value_keyword_list")? {
+            Some(Json::Value(list)) => list,
+            Some(Json::Malformed(text)) => text.into(),
+            None => Value::Null,
+        },
+        "int" => row.opt_int("value_int")?.into(),
+        "float" => row.opt_float("value_float")?.into(),
+        "bool" => row.opt_bool("value_bool")?.into(),
+        "datetime" => row
+            .opt_time("value_datetime")?
+            .map(|at| at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true))
+            .into(),
+        // `string`, and whatever a newer engine adds.
+        _ => row.opt_text("value_string")?.into(),
+    })
+}
+
+/// Memo and search attributes of one run, keys sorted, in one statement.
+pub async fn free_form(
+    snapshot: &mut Snapshot,
+    run_id: &str,
+) -> Result<(Map<String, Value>, Map<String, Value>), DbError> {
+    let mut q = snapshot.statement();
+    q.push(
+        "select 'attribute' as what, \"key\", type, value_string, value_keyword, value_keyword_list, value_int, \
+         value_float, value_bool, value_datetime, null as value from {workflow_search_attributes} where workflow_run_id = ",
+    )
+    .bind(run_id)
+    .push(
+        " union all select 'memo', \"key\", null, null, null, null, null, null, null, null, value \
+         from {workflow_memos} where workflow_run_id = ",
+    )
+    .bind(run_id);
+    let (mut memo, mut attributes) = (Map::new(), Map::new());
+    for mut row in snapshot.fetch(q).await? {
+        let what = row.text("what")?;
+        let key = row.text("key")?;
+        if what == "attribute" {
+            attributes.insert(key, attribute(&mut row)?);
+        } else {
+            let value = match row.opt_json("value")? {
+                Some(Json::Value(value)) => value,
+                Some(Json::Malformed(text)) => Value::String(text),
+                None => Value::Null,
+            };
+            memo.insert(key, value);
+        }
+    }
+    memo.sort_keys();
+    attributes.sort_keys();
+    Ok((memo, attributes))
 }

@@ -1,6 +1,7 @@
 //! The filter form: the fields of the filter table, grouped as people look for them.
 
-use crate::durable::store::runs::{Field, Filter, Kind, categories, field, task_problems};
+use super::request::{DEFAULT_SIZE, ListRequest};
+use crate::durable::store::runs::{Direction, Field, Kind, categories, field, task_problems};
 
 pub struct Group {
     pub title: &'static str,
@@ -12,6 +13,8 @@ pub struct Input {
     pub label: &'static str,
     pub value: String,
     pub hint: String,
+    /// The value was not understood; it is shown again to be corrected.
+    pub wrong: bool,
     /// Choices, each with whether it is the one in force; empty for free text.
     pub choices: Vec<(&'static str, &'static str, bool)>,
 }
@@ -61,7 +64,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("When", &["started", "from", "to"]),
 ];
 
-pub fn groups(filter: &Filter, zone: &str) -> Vec<Group> {
+pub fn groups(list: &ListRequest, zone: &str) -> Vec<Group> {
     GROUPS
         .iter()
         .map(|(title, names)| Group {
@@ -69,14 +72,43 @@ pub fn groups(filter: &Filter, zone: &str) -> Vec<Group> {
             inputs: names
                 .iter()
                 .filter_map(|name| field(name))
-                .map(|field| input(field, filter, zone))
+                .map(|field| input(field, list, zone))
                 .collect(),
         })
         .collect()
 }
 
-fn input(field: &'static Field, filter: &Filter, zone: &str) -> Input {
-    let value = filter.value(field.name).unwrap_or_default().to_owned();
+/// Parameters in force that the form has no field for. The form replaces the whole address:
+/// what it does not carry is lost.
+pub fn carried(list: &ListRequest) -> Vec<(String, String)> {
+    let in_form = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
+    let mut carried: Vec<(String, String)> = list
+        .page
+        .filter
+        .terms
+        .iter()
+        .filter(|term| !in_form(term.field.name))
+        .map(|term| (term.param(), term.value.clone()))
+        .collect();
+    if list.page.direction == Direction::OldestFirst {
+        carried.push(("sort_direction".to_owned(), "asc".to_owned()));
+    }
+    if list.page.size != DEFAULT_SIZE {
+        carried.push(("per_page".to_owned(), list.page.size.to_string()));
+    }
+    carried
+}
+
+fn input(field: &'static Field, list: &ListRequest, zone: &str) -> Input {
+    let refused = list
+        .refused
+        .iter()
+        .rfind(|(name, _)| name == field.name)
+        .map(|(_, value)| value.as_str());
+    let value = refused
+        .or(list.page.filter.value(field.name))
+        .unwrap_or_default()
+        .to_owned();
     let chosen = |words: &[&'static str]| {
         words
             .iter()
@@ -115,6 +147,7 @@ fn input(field: &'static Field, filter: &Filter, zone: &str) -> Input {
         label: field.label,
         value,
         hint,
+        wrong: refused.is_some(),
         choices,
     }
 }

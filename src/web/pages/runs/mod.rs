@@ -21,7 +21,7 @@ use crate::{
     durable::{
         projection::list_row::{list_row, unprojected_row},
         store::runs::{
-            self, CHECKED, Cursor, Direction, Filter, FilterError, PageRequest, RunPage,
+            self, CHECKED, Cursor, Direction, Filter, FilterError, PageRequest, RunPage, Way,
             counts::{BucketCounts, Capped},
             extras,
         },
@@ -40,13 +40,18 @@ use crate::{
 #[template(path = "pages/runs.html")]
 struct RunsView {
     layout: Layout,
-    /// "10,000+ match · counts 3 s old"
-    summary: String,
+    /// "10,000+ match"
+    total: String,
     buckets: Vec<Chip>,
+    /// "counted 3 s ago"
+    counted: String,
     terms: Vec<TermChip>,
     groups: Vec<Group>,
-    form_open: bool,
+    /// What the address asks for and the form has no field for: it must not lose it.
+    carried: Vec<(String, String)>,
     errors: Vec<FilterError>,
+    /// The list without what was not understood.
+    without_errors: String,
     rows: Vec<RowView>,
     unprojected: Vec<RowView>,
     checked: String,
@@ -54,11 +59,17 @@ struct RunsView {
     sizes: Vec<Chip>,
     order: Chip,
     newest_first: bool,
+    /// What the screen reader says when the list was replaced: "50 runs".
+    said: String,
+    pager: Option<Pager>,
+}
+
+struct Pager {
     previous: Option<String>,
+    previous_label: &'static str,
     next: Option<String>,
+    next_label: &'static str,
     note: String,
-    /// Set when looking further may find more.
-    look_on: Option<String>,
 }
 
 struct Chip {
@@ -86,6 +97,8 @@ struct Empty {
     hint: String,
     /// Filters that hide rows: taking one away shows some.
     ways: Vec<TermChip>,
+    /// Set when there is more to look at.
+    look_on: Option<String>,
 }
 
 pub async fn show(
@@ -106,7 +119,8 @@ pub async fn show(
     let now = layout.now;
 
     if !list.errors.is_empty() {
-        let view = RunsView::new(layout, &list, &counts, Answer::refused());
+        let answer = Answer::refused(counts.counted_at);
+        let view = RunsView::new(layout, &list, &counts, answer);
         return Ok((StatusCode::UNPROCESSABLE_ENTITY, Html(view.render()?)).into_response());
     }
 
@@ -141,7 +155,8 @@ pub async fn show(
         } else {
             Vec::new()
         },
-        summary: summary(total.rows, total.counted_at.min(counts.counted_at), now),
+        total: total.rows,
+        counted_at: total.counted_at.min(counts.counted_at),
         page: Some(page),
         ways,
     };
@@ -173,17 +188,20 @@ async fn hiding(snapshot: &mut Snapshot, asked: &PageRequest) -> Result<Vec<usiz
 struct Answer {
     rows: Vec<ListRow>,
     unprojected: Vec<ListRow>,
-    summary: String,
+    /// None when nobody can say without looking at every run.
+    total: Option<Capped>,
+    counted_at: DateTime<Utc>,
     page: Option<RunPage>,
     ways: Vec<usize>,
 }
 
 impl Answer {
-    fn refused() -> Self {
+    fn refused(counted_at: DateTime<Utc>) -> Self {
         Self {
             rows: Vec::new(),
             unprojected: Vec::new(),
-            summary: String::new(),
+            total: None,
+            counted_at,
             page: None,
             ways: Vec::new(),
         }
@@ -205,7 +223,6 @@ impl RunsView {
             row,
         };
         let page = answer.page.as_ref();
-        let place = |cursor: Option<&Cursor>| cursor.map(|cursor| href(list.at(cursor)));
         let term_chip = |at: usize| {
             let term = &filter.terms[at];
             TermChip {
@@ -218,23 +235,25 @@ impl RunsView {
             }
         };
         let newest_first = list.page.direction == Direction::NewestFirst;
+        let pager = page.map(|page| pager(list, page, &answer.rows, &layout));
+        let empty = page.filter(|_| answer.rows.is_empty()).map(|page| {
+            let ways = answer.ways.iter().map(|at| term_chip(*at)).collect();
+            let look_on = pager.as_ref().and_then(|pager| pager.next.clone());
+            empty(list, page, ways, look_on)
+        });
         Self {
-            summary: answer.summary,
+            total: page.map_or_else(String::new, |page| total(list, page, answer.total)),
+            counted: counted(answer.counted_at, layout.now),
             buckets: buckets(list, counts, &href),
             terms: (0..filter.terms.len())
                 .filter(|at| !is_bucket_chip(filter.terms[*at].field.name))
                 .map(term_chip)
                 .collect(),
-            groups: groups(filter, layout.zone_name()),
-            form_open: !list.errors.is_empty(),
+            groups: groups(list, layout.zone_name()),
+            carried: form::carried(list),
+            without_errors: href(list.query()),
             errors: list.errors.clone(),
-            empty: (answer.rows.is_empty() && list.errors.is_empty()).then(|| {
-                empty(
-                    list,
-                    page,
-                    answer.ways.iter().map(|at| term_chip(*at)).collect(),
-                )
-            }),
+            empty,
             checked: format::number(i64::from(CHECKED)),
             sizes: SIZES
                 .map(|size| Chip {
@@ -259,13 +278,10 @@ impl RunsView {
                 on: false,
             },
             newest_first,
-            previous: place(page.and_then(|page| page.previous.as_ref())),
-            next: place(page.and_then(|page| page.next.as_ref())),
-            note: note(&answer.rows, page, &layout),
-            look_on: page
-                .filter(|page| page.looked.as_ref().is_some_and(|looked| !looked.complete))
-                .filter(|page| page.rows.len() < list.page.size as usize)
-                .and_then(|page| place(page.next.as_ref())),
+            said: runs_said(answer.rows.len()),
+            pager: pager.filter(|pager| {
+                !answer.rows.is_empty() || pager.previous.is_some() || pager.next.is_some()
+            }),
             rows: answer.rows.into_iter().map(view).collect(),
             unprojected: answer.unprojected.into_iter().map(view).collect(),
             layout,
@@ -341,75 +357,146 @@ fn capped(count: Capped) -> String {
     if count.more { n + "+" } else { n }
 }
 
-fn summary(total: Option<Capped>, counted_at: DateTime<Utc>, now: DateTime<Utc>) -> String {
-    let age = match (now - counted_at).max(TimeDelta::zero()).num_seconds() {
-        0 => "counted now".to_owned(),
+/// How many runs the whole list has, as far as it is known.
+fn total(list: &ListRequest, page: &RunPage, counted: Option<Capped>) -> String {
+    let whole = page.previous.is_none() && page.next.is_none();
+    let total = counted.or_else(|| {
+        let n = u32::try_from(page.rows.len()).ok().filter(|_| whole)?;
+        Some(Capped { n, more: false })
+    });
+    match (total, list.page.filter.is_empty()) {
+        (None, _) => "total not counted".to_owned(),
+        (Some(Capped { n: 0, .. }), true) => "none yet".to_owned(),
+        (Some(Capped { n: 0, .. }), false) => "none match".to_owned(),
+        (Some(Capped { n: 1, .. }), true) => "1 run".to_owned(),
+        (Some(Capped { n: 1, .. }), false) => "1 matches".to_owned(),
+        (Some(total), true) => format!("{} runs", capped(total)),
+        (Some(total), false) => format!("{} match", capped(total)),
+    }
+}
+
+fn counted(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
+    match (now - at).max(TimeDelta::zero()).num_seconds() {
+        0 => "counted just now".to_owned(),
         seconds => format!("counted {seconds} s ago"),
-    };
-    match total {
-        Some(total) => format!("{} match · {age}", capped(total)),
-        None => age,
+    }
+}
+
+fn runs_said(rows: usize) -> String {
+    match rows {
+        0 => "No runs".to_owned(),
+        1 => "1 run".to_owned(),
+        rows => format!("{rows} runs"),
+    }
+}
+
+fn pager(list: &ListRequest, page: &RunPage, rows: &[ListRow], layout: &Layout) -> Pager {
+    let place = |cursor: &Cursor| layout.href(&format!("/runs{}", list.at(cursor)));
+    let newest_first = list.page.direction == Direction::NewestFirst;
+    let backwards = list
+        .page
+        .cursor
+        .as_ref()
+        .is_some_and(|cursor| cursor.way == Way::Previous);
+    // The window ended before the page was full: what follows was not looked at yet.
+    let cut = page.rows.len() < list.page.size as usize
+        && page.looked.as_ref().is_some_and(|looked| !looked.complete);
+    let older = |way: Way| newest_first == (way == Way::Next);
+    Pager {
+        previous: page.previous.as_ref().map(place),
+        previous_label: if older(Way::Previous) {
+            "← Older"
+        } else {
+            "← Newer"
+        },
+        next: page.next.as_ref().map(place),
+        next_label: match (older(Way::Next), cut && !backwards) {
+            (true, true) => "Look further back →",
+            (true, false) => "Older →",
+            (false, true) => "Look further on →",
+            (false, false) => "Newer →",
+        },
+        note: note(rows, page, newest_first != backwards, layout),
     }
 }
 
 /// How far the page reaches, and how far it looked for it.
-fn note(rows: &[ListRow], page: Option<&RunPage>, layout: &Layout) -> String {
-    let at = |at: DateTime<Utc>| format::absolute(at, layout.zone);
-    let mut note = match (
+fn note(rows: &[ListRow], page: &RunPage, back: bool, layout: &Layout) -> String {
+    let mut note = runs_said(rows.len());
+    if let (Some(first), Some(last)) = (
         rows.first().and_then(|row| row.started),
         rows.last().and_then(|row| row.started),
     ) {
-        (Some(first), Some(last)) => format!("{} rows, {} to {}", rows.len(), at(first), at(last)),
-        _ => format!("{} rows", rows.len()),
-    };
-    if let Some(looked) = page.and_then(|page| page.looked.as_ref()) {
-        let among = if looked.open_only {
-            "open runs"
-        } else {
-            "runs"
-        };
-        let window = format::number(i64::from(looked.rows));
-        note = match looked.until {
-            _ if looked.complete => {
-                format!("{note}. Looked at all {among} there are from here")
-            }
-            Some(until) => format!(
-                "{note}. No index serves this filter: looked at {window} {among}, as far as {}",
-                at(until)
-            ),
-            None => format!(
-                "{note}. No index serves this filter: looked at {window} {among} without a time"
-            ),
-        };
+        note = format!("{note}, {}", format::span(first, last, layout.zone));
     }
-    note
+    let Some(looked) = &page.looked else {
+        return note;
+    };
+    let among = if looked.open_only {
+        "open runs"
+    } else {
+        "runs"
+    };
+    match looked.until {
+        _ if looked.complete => format!("{note}. Looked at all {among} there are from here."),
+        Some(until) => format!(
+            "{note}. No index serves this filter: looked at {} {among}, {} to {}.",
+            format::number(i64::from(looked.rows)),
+            if back { "back" } else { "on" },
+            format::absolute(until, layout.zone)
+        ),
+        None => format!(
+            "{note}. No index serves this filter: looked at {} {among} without a time.",
+            format::number(i64::from(looked.rows))
+        ),
+    }
 }
 
-fn empty(list: &ListRequest, page: Option<&RunPage>, ways: Vec<TermChip>) -> Empty {
-    let goes_on = page.is_some_and(|page| page.next.is_some());
-    let (title, hint) = if goes_on {
+fn empty(
+    list: &ListRequest,
+    page: &RunPage,
+    ways: Vec<TermChip>,
+    look_on: Option<String>,
+) -> Empty {
+    let filters = list.page.filter.terms.len();
+    let (title, hint) = if page.next.is_some() {
         (
             "No match among the runs looked at so far.",
-            "Look further back, or narrow the time range.",
+            "Look further, or narrow the time range.",
         )
-    } else if list.page.filter.is_empty() && list.page.cursor.is_none() {
+    } else if filters == 0 && list.page.cursor.is_none() {
         (
             "No runs yet.",
             "The engine has not written any run to this database.",
         )
-    } else if list.page.filter.is_empty() {
+    } else if filters == 0 {
         (
             "No more runs this way.",
             "Go back to the beginning of the list.",
+        )
+    } else if ways.is_empty() && filters == 1 {
+        (
+            "No run matches this filter.",
+            "Without it there are no runs either.",
         )
     } else if ways.is_empty() {
         (
             "No run matches these filters.",
             "No single filter hides them: take several away.",
         )
+    } else if filters == 1 {
+        (
+            "No run matches this filter.",
+            "Take it away to see the runs it hides:",
+        )
+    } else if ways.len() == 1 {
+        (
+            "No run matches all of these filters.",
+            "Take this one away to see the runs it hides:",
+        )
     } else {
         (
-            "No run matches these filters.",
+            "No run matches all of these filters.",
             "Each of these hides runs; take one away to see them:",
         )
     };
@@ -417,5 +504,6 @@ fn empty(list: &ListRequest, page: Option<&RunPage>, ways: Vec<TermChip>) -> Emp
         title: title.to_owned(),
         hint: hint.to_owned(),
         ways,
+        look_on,
     }
 }

@@ -20,6 +20,8 @@ pub struct ListRequest {
     /// `page=`, for callers that count pages.
     pub number: Option<u32>,
     pub errors: Vec<FilterError>,
+    /// Parameters with an error, as they were given, so that a form can show them again.
+    pub refused: Vec<(String, String)>,
     /// The URL carries blank fields of a form; the tidy one says the same.
     pub untidy: bool,
 }
@@ -107,7 +109,13 @@ impl ListRequest {
                 None
             }
         };
+        let refused = params
+            .iter()
+            .filter(|(name, _)| errors.iter().any(|error| error.param == *name))
+            .cloned()
+            .collect();
         Self {
+            refused,
             page: PageRequest {
                 filter,
                 direction,

@@ -1,0 +1,348 @@
+//! The command an event came of: as the event kept it, else as its row has it now.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    db::Json,
+    durable::{
+        payload::{self, Payload},
+        projection::context::ts,
+        stored::{
+            CommandRow, EventType, HistoryEvent,
+            payloads::timeline::{CommandSnapshot, TimelineEvent},
+        },
+    },
+};
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Command {
+    pub id: Option<String>,
+    pub sequence: Option<i64>,
+    #[serde(rename = "type")]
+    pub command_type: Option<String>,
+    pub target_scope: Option<String>,
+    pub requested_run_id: Option<String>,
+    pub resolved_run_id: Option<String>,
+    pub target_name: Option<String>,
+    pub payload_codec: Option<String>,
+    pub payload_available: bool,
+    pub payload: Option<Value>,
+    pub source: Option<String>,
+    pub context: Option<Value>,
+    pub caller_label: Option<String>,
+    pub principal_type: Option<String>,
+    pub principal_id: Option<String>,
+    pub principal_label: Option<String>,
+    pub auth_status: Option<String>,
+    pub auth_method: Option<String>,
+    pub request_method: Option<String>,
+    pub request_path: Option<String>,
+    pub request_route_name: Option<String>,
+    pub request_fingerprint: Option<String>,
+    pub status: Option<String>,
+    pub outcome: Option<String>,
+    pub rejection_reason: Option<String>,
+    #[serde(serialize_with = "ts")]
+    pub accepted_at: Option<DateTime<Utc>>,
+    #[serde(serialize_with = "ts")]
+    pub applied_at: Option<DateTime<Utc>>,
+    #[serde(serialize_with = "ts")]
+    pub rejected_at: Option<DateTime<Utc>>,
+}
+
+impl Command {
+    pub(super) fn of(
+        event: &HistoryEvent,
+        told: &TimelineEvent,
+        id: Option<&str>,
+        row: Option<&CommandRow>,
+    ) -> Option<Self> {
+        let none = CommandSnapshot::default();
+        let kept = told.command.as_deref();
+        let says_something = id.is_some()
+            || kept.is_some()
+            || told.outcome.present
+            || told.rejection_reason.present
+            || told.command_type.present;
+        if !says_something {
+            return None;
+        }
+        let kept = kept.unwrap_or(&none);
+        let payload_codec = kept
+            .payload_codec
+            .0
+            .clone()
+            .or_else(|| row.and_then(|row| row.payload_codec.clone()));
+        let envelope = kept
+            .payload
+            .as_ref()
+            .filter(|payload| payload.get("external_storage").is_some_and(is_container));
+        let blob = kept
+            .payload
+            .as_ref()
+            .and_then(Value::as_str)
+            .filter(|blob| !blob.is_empty())
+            .or_else(|| row.and_then(|row| row.payload.as_deref()));
+        let stored_elsewhere = envelope.is_some() || blob.is_some_and(payload::is_reference);
+        let of_context = |part: &str, key: &str| row.and_then(|row| in_context(row, part, key));
+        Some(Self {
+            id: id.map(str::to_owned).or_else(|| kept.id.0.clone()),
+            sequence: kept
+                .sequence
+                .get()
+                .or_else(|| row.and_then(|row| row.command_sequence)),
+            command_type: kept
+                .command_type
+                .0
+                .clone()
+                .or_else(|| row.map(|row| row.command_type.as_str().to_owned()))
+                .or_else(|| told.command_type.0.clone()),
+            target_scope: kept
+                .target_scope
+                .0
+                .clone()
+                .or_else(|| row.map(|row| row.target_scope.clone())),
+            requested_run_id: kept
+                .requested_run_id
+                .0
+                .clone()
+                .or_else(|| row.and_then(requested_run_id)),
+            resolved_run_id: kept
+                .resolved_run_id
+                .0
+                .clone()
+                .or_else(|| row.and_then(resolved_run_id)),
+            target_name: kept
+                .target_name
+                .0
+                .clone()
+                .or_else(|| row.filter(|_| !stored_elsewhere).and_then(target_name))
+                .or_else(|| told.signal_name.0.clone())
+                .or_else(|| told.update_name.0.clone()),
+            payload_available: envelope.is_some() || blob.is_some_and(|blob| !blob.is_empty()),
+            payload: envelope
+                .cloned()
+                .or_else(|| shown(payload_codec.as_deref(), blob)),
+            payload_codec,
+            source: kept
+                .source
+                .0
+                .clone()
+                .or_else(|| row.map(|row| row.source.clone())),
+            context: kept
+                .context
+                .as_ref()
+                .filter(|context| is_container(context))
+                .cloned()
+                .or_else(|| row.and_then(public_context)),
+            caller_label: kept
+                .caller_label
+                .0
+                .clone()
+                .or_else(|| of_context("caller", "label")),
+            principal_type: kept
+                .principal_type
+                .0
+                .clone()
+                .or_else(|| of_context("principal", "type")),
+            principal_id: kept
+                .principal_id
+                .0
+                .clone()
+                .or_else(|| of_context("principal", "id")),
+            principal_label: kept
+                .principal_label
+                .0
+                .clone()
+                .or_else(|| of_context("principal", "label")),
+            auth_status: kept
+                .auth_status
+                .0
+                .clone()
+                .or_else(|| of_context("auth", "status")),
+            auth_method: kept
+                .auth_method
+                .0
+                .clone()
+                .or_else(|| of_context("auth", "method")),
+            request_method: kept
+                .request_method
+                .0
+                .clone()
+                .or_else(|| of_context("request", "method")),
+            request_path: kept
+                .request_path
+                .0
+                .clone()
+                .or_else(|| of_context("request", "path")),
+            request_route_name: kept
+                .request_route_name
+                .0
+                .clone()
+                .or_else(|| of_context("request", "route_name")),
+            request_fingerprint: kept
+                .request_fingerprint
+                .0
+                .clone()
+                .or_else(|| of_context("request", "fingerprint")),
+            status: status(&event.event_type)
+                .map(str::to_owned)
+                .or_else(|| row.map(|row| row.status.as_str().to_owned())),
+            outcome: told
+                .outcome
+                .0
+                .clone()
+                .or_else(|| outcome(&event.event_type, told, row)),
+            rejection_reason: kept
+                .rejection_reason
+                .0
+                .clone()
+                .or_else(|| row.and_then(|row| row.rejection_reason.clone()))
+                .or_else(|| told.rejection_reason.0.clone()),
+            accepted_at: kept
+                .accepted_at
+                .or_else(|| row.and_then(|row| row.accepted_at)),
+            applied_at: kept
+                .applied_at
+                .or_else(|| row.and_then(|row| row.applied_at)),
+            rejected_at: kept
+                .rejected_at
+                .or_else(|| row.and_then(|row| row.rejected_at)),
+        })
+    }
+}
+
+/// What the event alone proves; none where the live row must say.
+fn status(event_type: &EventType) -> Option<&'static str> {
+    use EventType as E;
+    match event_type {
+        E::StartRejected | E::UpdateRejected => Some("rejected"),
+        E::StartAccepted
+        | E::SignalReceived
+        | E::UpdateAccepted
+        | E::UpdateApplied
+        | E::UpdateCompleted
+        | E::RepairRequested
+        | E::CancelRequested
+        | E::TerminateRequested
+        | E::ArchiveRequested => Some("accepted"),
+        _ => None,
+    }
+}
+
+/// How the command stood right after the event, where the event does not say it itself.
+fn outcome(
+    event_type: &EventType,
+    told: &TimelineEvent,
+    row: Option<&CommandRow>,
+) -> Option<String> {
+    use EventType as E;
+    let word = match event_type {
+        E::SignalReceived => "signal_received",
+        // An update has no outcome before it completes, whatever the row says by now.
+        E::UpdateAccepted | E::UpdateApplied => return None,
+        E::UpdateCompleted if told.failure_id.present => "update_failed",
+        E::UpdateCompleted => "update_completed",
+        E::CancelRequested => "cancelled",
+        E::TerminateRequested => "terminated",
+        E::ArchiveRequested => "archived",
+        _ => return row.and_then(|row| row.outcome.clone()),
+    };
+    Some(word.to_owned())
+}
+
+fn is_container(value: &Value) -> bool {
+    value.is_object() || value.is_array()
+}
+
+fn shown(codec: Option<&str>, blob: Option<&str>) -> Option<Value> {
+    match payload::decode(codec, blob) {
+        Payload::None => None,
+        Payload::Value(value) | Payload::Reference(value) => Some(value),
+        Payload::Raw { text, .. } => Some(Value::String(text)),
+    }
+}
+
+fn some_text(text: Option<&String>) -> Option<String> {
+    text.filter(|text| !text.is_empty()).cloned()
+}
+
+fn requested_run_id(row: &CommandRow) -> Option<String> {
+    some_text(row.requested_workflow_run_id.as_ref()).or_else(|| {
+        (row.target_scope == "run")
+            .then(|| some_text(row.workflow_run_id.as_ref()))
+            .flatten()
+    })
+}
+
+fn resolved_run_id(row: &CommandRow) -> Option<String> {
+    let refused = row.target_scope == "run"
+        && row.rejection_reason.as_deref() == Some("selected_run_not_current");
+    some_text(row.resolved_workflow_run_id.as_ref()).or_else(|| {
+        (!refused)
+            .then(|| some_text(row.workflow_run_id.as_ref()))
+            .flatten()
+    })
+}
+
+fn target_name(row: &CommandRow) -> Option<String> {
+    match payload::decode(row.payload_codec.as_deref(), row.payload.as_deref()) {
+        Payload::Value(value) => value
+            .get("name")
+            .and_then(Value::as_str)
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned),
+        _ => None,
+    }
+}
+
+fn context_part<'r>(row: &'r CommandRow, part: &str) -> Option<&'r Value> {
+    match row.context.as_ref()? {
+        Json::Value(context) => context.get(part),
+        Json::Malformed(_) => None,
+    }
+}
+
+fn in_context(row: &CommandRow, part: &str, key: &str) -> Option<String> {
+    context_part(row, part)?
+        .get(key)
+        .and_then(Value::as_str)
+        .map(str::to_owned)
+}
+
+/// The part of a command's context anyone may see: never the request, its address or its agent.
+fn public_context(row: &CommandRow) -> Option<Value> {
+    let mut out = Map::new();
+    for (part, keys) in [
+        (
+            "workflow",
+            &[
+                "parent_instance_id",
+                "parent_run_id",
+                "sequence",
+                "child_call_id",
+            ][..],
+        ),
+        ("intake", &["mode", "group_id"]),
+        ("principal", &["type", "id", "label"]),
+    ] {
+        let kept: Map<String, Value> = keys
+            .iter()
+            .filter_map(|key| {
+                let value = context_part(row, part)?.get(key)?;
+                let fits = match value {
+                    Value::String(text) => *key != "sequence" && !text.is_empty(),
+                    Value::Number(number) => *key == "sequence" && number.is_i64(),
+                    _ => false,
+                };
+                fits.then(|| ((*key).to_owned(), value.clone()))
+            })
+            .collect();
+        if !kept.is_empty() {
+            out.insert(part.to_owned(), json!(kept));
+        }
+    }
+    (!out.is_empty()).then(|| Value::Object(out))
+}

@@ -1,0 +1,334 @@
+//! What happened, one entry per history event, each with what it touched as it stood then.
+
+mod activity;
+mod child;
+mod command;
+mod failure;
+mod kind;
+mod task;
+mod timer;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::Value;
+
+pub use self::{
+    activity::Activity, child::Child, command::Command, failure::EntryFailure, kind::Kind,
+    task::Task, timer::Timer,
+};
+use super::{
+    context::{Context, ts},
+    exception::ResolutionSource,
+    failures::Failure,
+    parallel::ParallelGroup,
+};
+use crate::durable::stored::{
+    CommandRow, EventType, ExecutionRow, HistoryEvent, TaskRow, TimerRow,
+    payloads::timeline::TimelineEvent,
+};
+
+/// One event as the engine's timeline tells it: what it is, flat, and the objects it touched.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Entry {
+    pub id: String,
+    pub sequence: i64,
+    #[serde(rename = "type")]
+    pub event_type: EventType,
+    pub kind: Kind,
+    pub entry_kind: &'static str,
+    pub source_kind: &'static str,
+    pub source_id: Option<String>,
+    /// Ours to word.
+    pub summary: String,
+    #[serde(serialize_with = "ts")]
+    pub recorded_at: Option<DateTime<Utc>>,
+    pub command_id: Option<String>,
+    pub command_sequence: Option<i64>,
+    pub requested_run_id: Option<String>,
+    pub resolved_run_id: Option<String>,
+    pub task_id: Option<String>,
+    pub command_type: Option<String>,
+    pub command_status: Option<String>,
+    pub command_outcome: Option<String>,
+    pub command_rejection_reason: Option<String>,
+    pub workflow_sequence: Option<i64>,
+    pub signal_id: Option<String>,
+    pub signal_wait_id: Option<String>,
+    pub condition_wait_id: Option<String>,
+    pub condition_key: Option<String>,
+    pub condition_definition_fingerprint: Option<String>,
+    pub signal_name: Option<String>,
+    pub update_name: Option<String>,
+    pub version_change_id: Option<String>,
+    pub version: Option<i64>,
+    pub version_min_supported: Option<i64>,
+    pub version_max_supported: Option<i64>,
+    pub activity_execution_id: Option<String>,
+    pub activity_type: Option<String>,
+    pub activity_class: Option<String>,
+    pub activity_status: Option<String>,
+    pub retry_task_id: Option<String>,
+    #[serde(serialize_with = "ts")]
+    pub retry_available_at: Option<DateTime<Utc>>,
+    pub retry_backoff_seconds: Option<i64>,
+    pub retry_max_attempts: Option<i64>,
+    pub retry_policy: Option<Value>,
+    pub retry_after_attempt_id: Option<String>,
+    pub retry_after_attempt: Option<i64>,
+    pub timer_id: Option<String>,
+    pub delay_seconds: Option<i64>,
+    pub child_call_id: Option<String>,
+    pub child_workflow_instance_id: Option<String>,
+    pub child_workflow_run_id: Option<String>,
+    pub child_workflow_type: Option<String>,
+    pub child_workflow_class: Option<String>,
+    pub child_status: Option<String>,
+    #[serde(flatten)]
+    pub group: ParallelGroup,
+    pub failure_id: Option<String>,
+    pub exception_type: Option<String>,
+    pub exception_class: Option<String>,
+    pub exception_resolved_class: Option<String>,
+    pub exception_resolution_source: Option<ResolutionSource>,
+    pub exception_resolution_error: Option<String>,
+    pub message: Option<String>,
+    pub closed_reason: Option<String>,
+    pub command: Option<Box<Command>>,
+    pub task: Option<Box<Task>>,
+    pub activity: Option<Box<Activity>>,
+    pub timer: Option<Box<Timer>>,
+    pub child: Option<Box<Child>>,
+    pub failure: Option<Box<EntryFailure>>,
+}
+
+/// The entries by sequence; with a limit, the last ones, and nothing before them is read.
+pub fn timeline(cx: Context<'_>, failures: &[Failure], limit: Option<usize>) -> Vec<Entry> {
+    let events = &cx.snapshot.events;
+    let skipped = limit.map_or(0, |limit| events.len().saturating_sub(limit.max(1)));
+    let rows = Rows::of(cx, failures);
+    events
+        .iter()
+        .skip(skipped)
+        .map(|event| rows.entry(event))
+        .collect()
+}
+
+/// The rows an event may name, by id.
+#[derive(Default)]
+struct Rows<'a> {
+    commands: HashMap<&'a str, &'a CommandRow>,
+    tasks: HashMap<&'a str, &'a TaskRow>,
+    executions: HashMap<&'a str, &'a ExecutionRow>,
+    timers: HashMap<&'a str, &'a TimerRow>,
+    failures: HashMap<&'a str, &'a Failure>,
+}
+
+impl<'a> Rows<'a> {
+    fn of(cx: Context<'a>, failures: &'a [Failure]) -> Self {
+        fn by_id<T>(rows: &[T], id: fn(&T) -> &str) -> HashMap<&str, &T> {
+            rows.iter().map(|row| (id(row), row)).collect()
+        }
+        Self {
+            commands: by_id(&cx.snapshot.commands, |row| &row.id),
+            tasks: by_id(&cx.snapshot.tasks, |row| &row.id),
+            executions: by_id(&cx.snapshot.executions, |row| &row.id),
+            timers: by_id(&cx.snapshot.timers, |row| &row.id),
+            failures: by_id(failures, |failure| &failure.id),
+        }
+    }
+
+    fn entry(&self, event: &HistoryEvent) -> Entry {
+        let told: TimelineEvent = event.as_payload();
+        let group = ParallelGroup::of_payload(&told);
+        let path = &group.parallel_group_path;
+        let command_id = event
+            .workflow_command_id
+            .clone()
+            .filter(|id| !id.is_empty())
+            .or_else(|| told.workflow_command_id.0.clone());
+        let known = find(&self.failures, told.failure_id.as_deref());
+        let parts = Parts {
+            command: Command::of(
+                event,
+                &told,
+                command_id.as_deref(),
+                find(&self.commands, command_id.as_deref()),
+            ),
+            task: Task::of(
+                event,
+                &told,
+                find(&self.tasks, event.workflow_task_id.as_deref()),
+            ),
+            activity: Activity::of(
+                event,
+                &told,
+                find(&self.executions, told.activity_execution_id.as_deref()),
+                known,
+                path,
+            ),
+            timer: Timer::of(event, &told, find(&self.timers, told.timer_id.as_deref())),
+            child: Child::of(event, &told, path),
+            failure: EntryFailure::of(event, &told, known),
+        };
+        parts.entry(event, told, command_id, group)
+    }
+}
+
+fn find<'r, T>(rows: &HashMap<&str, &'r T>, id: Option<&str>) -> Option<&'r T> {
+    rows.get(id?).copied()
+}
+
+/// The objects an event touched.
+struct Parts {
+    command: Option<Command>,
+    task: Option<Task>,
+    activity: Option<Activity>,
+    timer: Option<Timer>,
+    child: Option<Child>,
+    failure: Option<EntryFailure>,
+}
+
+impl Parts {
+    fn entry(
+        self,
+        event: &HistoryEvent,
+        told: TimelineEvent,
+        command_id: Option<String>,
+        group: ParallelGroup,
+    ) -> Entry {
+        let kind = Kind::of(&event.event_type);
+        let summary = words::summary(&event.event_type, &told, &self);
+        let source_id = self.source_id(kind, event, &told);
+        let Self {
+            command,
+            task,
+            activity,
+            timer,
+            child,
+            failure,
+        } = self;
+        let of_command = |field: fn(&Command) -> &Option<String>| {
+            command.as_ref().and_then(|command| field(command).clone())
+        };
+        let of_activity = |field: fn(&Activity) -> &Option<String>| {
+            activity
+                .as_ref()
+                .and_then(|activity| field(activity).clone())
+        };
+        let of_child = |field: fn(&Child) -> &Option<String>| {
+            child.as_ref().and_then(|child| field(child).clone())
+        };
+        let of_failure = |field: fn(&EntryFailure) -> &Option<String>| {
+            failure.as_ref().and_then(|failure| field(failure).clone())
+        };
+        // The engine names a signal after its command's target, and an update too: both keys
+        // are filled for either.
+        let target_name = of_command(|command| &command.target_name);
+        Entry {
+            id: event.id.clone(),
+            sequence: event.sequence,
+            event_type: event.event_type.clone(),
+            kind,
+            entry_kind: "point",
+            source_kind: kind.source_kind(),
+            source_id,
+            summary,
+            recorded_at: event.recorded_at,
+            command_id,
+            command_sequence: command.as_ref().and_then(|command| command.sequence),
+            requested_run_id: of_command(|command| &command.requested_run_id),
+            resolved_run_id: of_command(|command| &command.resolved_run_id),
+            task_id: event.workflow_task_id.clone().filter(|id| !id.is_empty()),
+            command_type: of_command(|command| &command.command_type),
+            command_status: of_command(|command| &command.status),
+            command_outcome: of_command(|command| &command.outcome),
+            command_rejection_reason: of_command(|command| &command.rejection_reason),
+            workflow_sequence: told.sequence.get(),
+            signal_id: told.signal_id.0,
+            signal_wait_id: told.signal_wait_id.0,
+            condition_wait_id: told.condition_wait_id.0,
+            condition_key: told.condition_key.0,
+            condition_definition_fingerprint: told.condition_definition_fingerprint.0,
+            signal_name: target_name.clone().or(told.signal_name.0),
+            update_name: target_name.or(told.update_name.0),
+            version_change_id: told.change_id.0,
+            version: told.version.get(),
+            version_min_supported: told.min_supported.get(),
+            version_max_supported: told.max_supported.get(),
+            activity_execution_id: of_activity(|activity| &activity.id),
+            activity_type: of_activity(|activity| &activity.activity_type),
+            activity_class: of_activity(|activity| &activity.class),
+            activity_status: of_activity(|activity| &activity.status),
+            retry_task_id: told.retry_task_id.0,
+            retry_available_at: *told.retry_available_at,
+            retry_backoff_seconds: told.retry_backoff_seconds.get(),
+            retry_max_attempts: told.max_attempts.get(),
+            retry_policy: told
+                .retry_policy
+                .0
+                .filter(|policy| policy.is_object() || policy.is_array()),
+            retry_after_attempt_id: told.retry_after_attempt_id.0,
+            retry_after_attempt: told.retry_after_attempt.get(),
+            timer_id: timer.as_ref().and_then(|timer| timer.id.clone()),
+            delay_seconds: told
+                .timeout_seconds
+                .get()
+                .or_else(|| timer.as_ref().and_then(|timer| timer.delay_seconds)),
+            child_call_id: of_child(|child| &child.child_call_id),
+            child_workflow_instance_id: of_child(|child| &child.instance_id),
+            child_workflow_run_id: of_child(|child| &child.run_id),
+            child_workflow_type: of_child(|child| &child.workflow_type),
+            child_workflow_class: of_child(|child| &child.class),
+            child_status: of_child(|child| &child.status),
+            group,
+            failure_id: of_failure(|failure| &failure.id),
+            exception_type: of_failure(|failure| &failure.exception_type),
+            exception_class: of_failure(|failure| &failure.exception_class),
+            exception_resolved_class: of_failure(|failure| &failure.exception_resolved_class),
+            exception_resolution_source: failure
+                .as_ref()
+                .and_then(|failure| failure.exception_resolution_source),
+            exception_resolution_error: of_failure(|failure| &failure.exception_resolution_error),
+            message: of_failure(|failure| &failure.message),
+            closed_reason: told.closed_reason.0,
+            command: command.map(Box::new),
+            task: task.map(Box::new),
+            activity: activity.map(Box::new),
+            timer: timer.map(Box::new),
+            child: child.map(Box::new),
+            failure: failure.map(Box::new),
+        }
+    }
+
+    fn source_id(&self, kind: Kind, event: &HistoryEvent, told: &TimelineEvent) -> Option<String> {
+        match kind {
+            Kind::Command | Kind::Update => self.command.as_ref()?.id.clone(),
+            Kind::Signal => told.signal_wait_id.0.clone(),
+            Kind::Condition => told.condition_wait_id.0.clone(),
+            Kind::Version => told.change_id.0.clone(),
+            Kind::Child => {
+                let child = self.child.as_ref()?;
+                child.run_id.clone().or_else(|| child.instance_id.clone())
+            }
+            Kind::Activity => self
+                .activity
+                .as_ref()
+                .and_then(|activity| activity.id.clone())
+                .or_else(|| {
+                    self.failure
+                        .as_ref()
+                        .filter(|of| of.source_kind.as_deref() == Some("activity_execution"))
+                        .and_then(|of| of.source_id.clone())
+                }),
+            Kind::Failure => told.failure_id.0.clone(),
+            Kind::Timer => self.timer.as_ref()?.id.clone(),
+            Kind::SideEffect | Kind::Workflow => Some(event.workflow_run_id.clone()),
+        }
+    }
+}

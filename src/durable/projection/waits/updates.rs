@@ -1,0 +1,293 @@
+//! Updates a run has accepted and must still apply, and those it has applied.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::{OfKind, Wait};
+use crate::{
+    db::Json,
+    durable::{
+        projection::{Context, updates::Update},
+        stored::{TaskRow, TaskStatus, TaskType, UpdateStatus},
+    },
+};
+
+pub fn update_waits(cx: Context<'_>, updates: &[Update]) -> Vec<Wait> {
+    let resumes = Resumes::of(&cx.snapshot.tasks);
+    updates
+        .iter()
+        .filter_map(|update| wait(update, &resumes))
+        .collect()
+}
+
+fn wait(update: &Update, resumes: &Resumes<'_>) -> Option<Wait> {
+    let status = match update.status {
+        UpdateStatus::Accepted => "open",
+        UpdateStatus::Completed | UpdateStatus::Failed => "resolved",
+        // Refused: the run never waited for it. A word we do not know: nobody can say.
+        UpdateStatus::Rejected | UpdateStatus::Other(_) => return None,
+    };
+    let (id, source_kind, source_id) = match (&update.id, &update.command_id) {
+        (Some(id), _) => (format!("update:{id}"), "workflow_update", id.clone()),
+        (None, Some(id)) => (
+            format!("update-command:{id}"),
+            "workflow_command",
+            id.clone(),
+        ),
+        (None, None) => return None,
+    };
+    let open = status == "open";
+    let task = open
+        .then(|| resumes.of_update(update.id.as_deref(), update.command_id.as_deref(), &id))
+        .flatten();
+    let name = update.name.as_deref().unwrap_or("update");
+    Some(Wait {
+        kind: "update",
+        sequence: update.workflow_sequence,
+        status,
+        source_status: Some(update.status.as_str().to_owned()),
+        summary: match update.status {
+            UpdateStatus::Completed => format!("Update {name} was applied"),
+            UpdateStatus::Failed => format!("Update {name} failed"),
+            _ => format!("Update {name} is accepted and not yet applied"),
+        },
+        opened_at: update.accepted_at,
+        resolved_at: if open {
+            None
+        } else {
+            update.closed_at.or(update.applied_at)
+        },
+        target_name: update.name.clone(),
+        target_type: Some("update".into()),
+        task_backed: task.is_some_and(|task| task.status.is_open()),
+        resume_source_kind: Some(source_kind.into()),
+        resume_source_id: Some(source_id),
+        task_id: task.map(|task| task.id.clone()),
+        task_type: task.map(|task| task.task_type.as_str().to_owned()),
+        task_status: task.map(|task| task.status.as_str().to_owned()),
+        command_id: update.command_id.clone(),
+        command_sequence: update.command_sequence,
+        command_status: Some("accepted".into()),
+        command_outcome: update.outcome.clone(),
+        of_kind: OfKind::Update {
+            update_id: update.id.clone(),
+            ordering_state: update.ordering_state.to_owned(),
+        },
+        id,
+        ..Wait::default()
+    })
+}
+
+/// Workflow tasks by what they resume.
+struct Resumes<'a> {
+    by_update: HashMap<&'a str, Vec<&'a TaskRow>>,
+    by_command: HashMap<&'a str, Vec<&'a TaskRow>>,
+    by_wait: HashMap<&'a str, Vec<&'a TaskRow>>,
+    /// Of tasks that do not say: an older engine resumed whatever was there.
+    unscoped: Option<&'a TaskRow>,
+}
+
+impl<'a> Resumes<'a> {
+    fn of(tasks: &'a [TaskRow]) -> Self {
+        let mut out = Self {
+            by_update: HashMap::new(),
+            by_command: HashMap::new(),
+            by_wait: HashMap::new(),
+            unscoped: preferred_task(tasks.iter().filter(|task| {
+                task.task_type == TaskType::Workflow && !SCOPES.iter().any(|key| is_set(task, key))
+            })),
+        };
+        for task in tasks {
+            if task.task_type != TaskType::Workflow
+                || text(task, "workflow_wait_kind").is_some_and(|kind| kind != "update")
+            {
+                continue;
+            }
+            if let Some(id) = text(task, "workflow_update_id") {
+                out.by_update.entry(id).or_default().push(task);
+            }
+            if text(task, "resume_source_kind") == Some("workflow_update")
+                && let Some(id) = text(task, "resume_source_id")
+            {
+                out.by_update.entry(id).or_default().push(task);
+            }
+            if let Some(id) = text(task, "workflow_command_id") {
+                out.by_command.entry(id).or_default().push(task);
+            }
+            if let Some(id) = text(task, "open_wait_id") {
+                out.by_wait.entry(id).or_default().push(task);
+            }
+        }
+        out
+    }
+
+    /// The task that will apply the update: one that names it in any way, else one that names
+    /// nothing at all.
+    fn of_update(
+        &self,
+        id: Option<&str>,
+        command_id: Option<&str>,
+        wait_id: &str,
+    ) -> Option<&'a TaskRow> {
+        let by_update = id.and_then(|id| self.by_update.get(id));
+        let by_command = command_id.and_then(|id| self.by_command.get(id));
+        preferred_task(
+            [by_update, by_command, self.by_wait.get(wait_id)]
+                .into_iter()
+                .flatten()
+                .flatten()
+                .copied(),
+        )
+        .or(self.unscoped)
+    }
+}
+
+/// The payload keys by which a workflow task says what it resumes.
+const SCOPES: [&str; 11] = [
+    "workflow_wait_kind",
+    "open_wait_id",
+    "resume_source_kind",
+    "resume_source_id",
+    "workflow_update_id",
+    "workflow_signal_id",
+    "workflow_command_id",
+    "child_call_id",
+    "child_workflow_run_id",
+    "condition_wait_id",
+    "timer_id",
+];
+
+fn value<'a>(task: &'a TaskRow, key: &str) -> Option<&'a Value> {
+    match task.payload.as_ref()? {
+        Json::Value(payload) => payload.get(key),
+        Json::Malformed(_) => None,
+    }
+}
+
+fn text<'a>(task: &'a TaskRow, key: &str) -> Option<&'a str> {
+    value(task, key)?.as_str().filter(|text| !text.is_empty())
+}
+
+fn is_set(task: &TaskRow, key: &str) -> bool {
+    value(task, key).is_some_and(|value| !value.is_null())
+}
+
+/// Of several tasks for one thing, the one that says how it stands: at work, waiting, then ended;
+/// among equals the newest.
+fn preferred_task<'a>(tasks: impl Iterator<Item = &'a TaskRow>) -> Option<&'a TaskRow> {
+    tasks.min_by(|a, b| {
+        rank(&a.status)
+            .cmp(&rank(&b.status))
+            .then(b.updated_at.cmp(&a.updated_at))
+            .then(b.created_at.cmp(&a.created_at))
+            .then(b.id.cmp(&a.id))
+    })
+}
+
+fn rank(status: &TaskStatus) -> u8 {
+    match status {
+        TaskStatus::Leased => 0,
+        TaskStatus::Ready => 1,
+        TaskStatus::Completed => 2,
+        TaskStatus::Failed => 3,
+        TaskStatus::Cancelled => 4,
+        TaskStatus::Other(_) => 5,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn task(id: &str, status: &str, payload: Value) -> TaskRow {
+        TaskRow {
+            id: id.into(),
+            workflow_run_id: "r".into(),
+            namespace: None,
+            task_type: TaskType::Workflow,
+            status: status.into(),
+            compatibility: None,
+            payload: Some(Json::Value(payload)),
+            connection: None,
+            queue: None,
+            available_at: None,
+            leased_at: None,
+            lease_owner: None,
+            lease_expires_at: None,
+            attempt_count: 0,
+            last_dispatch_attempt_at: None,
+            last_dispatched_at: None,
+            last_dispatch_error: None,
+            last_claim_failed_at: None,
+            last_claim_error: None,
+            repair_count: 0,
+            repair_available_at: None,
+            last_error: None,
+            created_at: None,
+            updated_at: None,
+        }
+    }
+
+    #[test]
+    fn the_task_behind_an_accepted_update() {
+        let unscoped = || task("old", "completed", json!([]));
+        for (what, tasks, want) in [
+            ("no task", vec![], None),
+            (
+                "named by update id",
+                vec![
+                    unscoped(),
+                    task("t", "ready", json!({"workflow_update_id": "u"})),
+                ],
+                Some("t"),
+            ),
+            (
+                "named as resume source",
+                vec![task(
+                    "t",
+                    "ready",
+                    json!({"resume_source_kind": "workflow_update", "resume_source_id": "u"}),
+                )],
+                Some("t"),
+            ),
+            (
+                "named by command",
+                vec![task("t", "ready", json!({"workflow_command_id": "c"}))],
+                Some("t"),
+            ),
+            (
+                "named by wait",
+                vec![task("t", "ready", json!({"open_wait_id": "update:u"}))],
+                Some("t"),
+            ),
+            (
+                "a signal's task is not the update's",
+                vec![task(
+                    "t",
+                    "ready",
+                    json!({"workflow_wait_kind": "signal", "workflow_command_id": "c"}),
+                )],
+                None,
+            ),
+            (
+                "an old resume without a name, though ended",
+                vec![task("t", "ready", json!({"timer_id": "x"})), unscoped()],
+                Some("old"),
+            ),
+            (
+                "at work before waiting",
+                vec![
+                    task("t1", "ready", json!({"workflow_update_id": "u"})),
+                    task("t2", "leased", json!({"workflow_update_id": "u"})),
+                ],
+                Some("t2"),
+            ),
+        ] {
+            let found = Resumes::of(&tasks).of_update(Some("u"), Some("c"), "update:u");
+            assert_eq!(found.map(|task| task.id.as_str()), want, "{what}");
+        }
+    }
+}

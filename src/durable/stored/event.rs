@@ -1,0 +1,53 @@
+//! `workflow_history_events`: the truth. The payload stays text until a concept reads it as the
+//! shape it needs.
+
+use chrono::{DateTime, Utc};
+use serde::de::DeserializeOwned;
+
+use super::{EventType, loose};
+use crate::db::{DbError, Row};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct HistoryEvent {
+    pub id: String,
+    pub workflow_run_id: String,
+    pub sequence: i64,
+    pub event_type: EventType,
+    pub payload: Option<String>,
+    pub workflow_task_id: Option<String>,
+    pub workflow_command_id: Option<String>,
+    pub recorded_at: Option<DateTime<Utc>>,
+    pub created_at: Option<DateTime<Utc>>,
+}
+
+impl HistoryEvent {
+    pub const TABLE: &'static str = "workflow_history_events";
+    /// The columns [`HistoryEvent::read`] expects, in its order.
+    pub const COLUMNS: &'static str = "id, workflow_run_id, sequence, event_type, payload, \
+        workflow_task_id, workflow_command_id, recorded_at, created_at";
+
+    pub fn read(row: &mut Row) -> Result<Self, DbError> {
+        Ok(Self {
+            id: row.text("id")?,
+            workflow_run_id: row.text("workflow_run_id")?,
+            sequence: row.int("sequence")?,
+            event_type: row.text("event_type")?.into(),
+            payload: row.opt_text("payload")?,
+            workflow_task_id: row.opt_text("workflow_task_id")?,
+            workflow_command_id: row.opt_text("workflow_command_id")?,
+            recorded_at: row.opt_time("recorded_at")?,
+            created_at: row.opt_time("created_at")?,
+        })
+    }
+
+    /// When it happened, as far as the row says.
+    pub fn time(&self) -> Option<DateTime<Utc>> {
+        self.recorded_at.or(self.created_at)
+    }
+
+    /// The payload as one of the shapes of [`super::payloads`]. Never fails: what is missing or
+    /// of another kind is no value.
+    pub fn as_payload<T: DeserializeOwned + Default>(&self) -> T {
+        loose::read(self.payload.as_deref())
+    }
+}

@@ -1,0 +1,546 @@
+//! The engine's rows as structs: one macro, one line per column, names as in the tables.
+
+use chrono::{DateTime, Utc};
+
+use super::words::{
+    ActivityStatus, AttemptStatus, ClosedReason, CommandStatus, CommandType, FailureCategory,
+    LivenessState, RepairBlockedReason, RunStatus, SignalStatus, StatusBucket, TaskStatus,
+    TaskType, TimerStatus, UpdateStatus, WaitKind,
+};
+use crate::db::{DbError, Json, Row};
+
+/// Declares a row struct with `TABLE`, `COLUMNS` and `read`.
+///
+/// Kinds: `text`, `int`, `flag` must be there (a missing number or flag of an older engine reads
+/// as 0 or false); `text?`, `int?`, `time?`, `utc?`, `json?` may be null; a type in parentheses is
+/// one of the engine's words.
+macro_rules! rows {
+    ($($(#[$doc:meta])* $name:ident in $table:literal { $($column:ident: $kind:ident $(($word:ident))? $([$opt:tt])?,)+ })+) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq)]
+        #[allow(clippy::struct_excessive_bools, reason = "a row of the engine: its flags are independent columns")]
+        pub struct $name {
+            $(pub $column: rows!(@type $kind $(($word))? $([$opt])?),)+
+        }
+
+        impl $name {
+            pub const TABLE: &'static str = $table;
+            /// The columns [`Self::read`] expects, in its order.
+            pub const COLUMNS: &'static str = rows!(@columns $($column)+);
+
+            pub fn read(row: &mut Row) -> Result<Self, DbError> {
+                Ok(Self { $($column: rows!(@read row, $column, $kind $(($word))? $([$opt])?),)+ })
+            }
+        }
+    )+};
+
+    (@type text) => { String };
+    (@type text[?]) => { Option<String> };
+    (@type int) => { i64 };
+    (@type int[?]) => { Option<i64> };
+    (@type flag) => { bool };
+    (@type time[?]) => { Option<DateTime<Utc>> };
+    (@type utc[?]) => { Option<DateTime<Utc>> };
+    (@type json[?]) => { Option<Json> };
+    (@type word($word:ident)) => { $word };
+    (@type word($word:ident)[?]) => { Option<$word> };
+
+    (@read $row:ident, $column:ident, text) => { $row.text(stringify!($column))? };
+    (@read $row:ident, $column:ident, text[?]) => { $row.opt_text(stringify!($column))? };
+    (@read $row:ident, $column:ident, int) => { $row.opt_int(stringify!($column))?.unwrap_or(0) };
+    (@read $row:ident, $column:ident, int[?]) => { $row.opt_int(stringify!($column))? };
+    (@read $row:ident, $column:ident, flag) => { $row.opt_bool(stringify!($column))?.unwrap_or(false) };
+    (@read $row:ident, $column:ident, time[?]) => { $row.opt_time(stringify!($column))? };
+    (@read $row:ident, $column:ident, utc[?]) => { $row.opt_utc(stringify!($column))? };
+    (@read $row:ident, $column:ident, json[?]) => { $row.opt_json(stringify!($column))? };
+    (@read $row:ident, $column:ident, word($word:ident)) => { $word::from($row.text(stringify!($column))?) };
+    (@read $row:ident, $column:ident, word($word:ident)[?]) => { $row.opt_text(stringify!($column))?.map($word::from) };
+
+    (@columns $first:ident $($rest:ident)*) => { concat!(stringify!($first) $(, ", ", stringify!($rest))*) };
+}
+
+rows! {
+    /// One run: status, deadlines, payloads. The engine's own truth of how it stands.
+    RunRow in "workflow_runs" {
+        id: text,
+        workflow_instance_id: text,
+        run_number: int,
+        workflow_class: text,
+        workflow_type: text,
+        namespace: text[?],
+        business_key: text[?],
+        visibility_labels: json[?],
+        status: word(RunStatus),
+        closed_reason: word(ClosedReason)[?],
+        compatibility: text[?],
+        payload_codec: text[?],
+        arguments: text[?],
+        output: text[?],
+        output_payload_codec: text[?],
+        connection: text[?],
+        queue: text[?],
+        last_history_sequence: int,
+        last_command_sequence: int,
+        message_cursor_position: int,
+        run_timeout_seconds: int[?],
+        execution_deadline_at: time[?],
+        run_deadline_at: time[?],
+        started_at: time[?],
+        closed_at: time[?],
+        archived_at: time[?],
+        archive_command_id: text[?],
+        archive_reason: text[?],
+        last_progress_at: time[?],
+        import_source: text[?],
+        import_id: text[?],
+        import_dedupe_key: text[?],
+        import_contract_version: int[?],
+        imported_at: time[?],
+        created_at: time[?],
+        updated_at: time[?],
+    }
+
+    /// The engine's projection of one run, and the table lists read.
+    RunSummary in "workflow_run_summaries" {
+        id: text,
+        workflow_instance_id: text,
+        run_number: int,
+        is_current_run: flag,
+        engine_source: text[?],
+        projection_schema_version: int[?],
+        class: text,
+        workflow_type: text,
+        namespace: text[?],
+        compatibility: text[?],
+        declared_entry_mode: text[?],
+        declared_contract_source: text[?],
+        business_key: text[?],
+        visibility_labels: json[?],
+        status: word(RunStatus),
+        status_bucket: word(StatusBucket),
+        closed_reason: word(ClosedReason)[?],
+        connection: text[?],
+        queue: text[?],
+        started_at: time[?],
+        sort_timestamp: utc[?],
+        sort_key: text[?],
+        closed_at: time[?],
+        archived_at: time[?],
+        archive_command_id: text[?],
+        archive_reason: text[?],
+        duration_ms: int[?],
+        wait_kind: word(WaitKind)[?],
+        wait_reason: text[?],
+        wait_started_at: time[?],
+        wait_deadline_at: time[?],
+        open_wait_id: text[?],
+        resume_source_kind: text[?],
+        resume_source_id: text[?],
+        next_task_at: time[?],
+        liveness_state: word(LivenessState)[?],
+        liveness_reason: text[?],
+        repair_blocked_reason: word(RepairBlockedReason)[?],
+        repair_attention: flag,
+        task_problem: flag,
+        next_task_id: text[?],
+        next_task_type: word(TaskType)[?],
+        next_task_status: word(TaskStatus)[?],
+        next_task_lease_expires_at: time[?],
+        exception_count: int,
+        history_event_count: int,
+        history_size_bytes: int,
+        history_fan_out: int,
+        continue_as_new_recommended: flag,
+        history_budget_pressure: text[?],
+        created_at: time[?],
+        updated_at: time[?],
+    }
+
+    /// Transport: the only source for whether a step can be picked up.
+    TaskRow in "workflow_tasks" {
+        id: text,
+        workflow_run_id: text,
+        namespace: text[?],
+        task_type: word(TaskType),
+        status: word(TaskStatus),
+        compatibility: text[?],
+        payload: json[?],
+        connection: text[?],
+        queue: text[?],
+        available_at: time[?],
+        leased_at: time[?],
+        lease_owner: text[?],
+        lease_expires_at: time[?],
+        attempt_count: int,
+        last_dispatch_attempt_at: time[?],
+        last_dispatched_at: time[?],
+        last_dispatch_error: text[?],
+        last_claim_failed_at: time[?],
+        last_claim_error: text[?],
+        repair_count: int,
+        repair_available_at: time[?],
+        last_error: text[?],
+        created_at: time[?],
+        updated_at: time[?],
+    }
+
+    /// One logical activity; typed activity history outranks it.
+    ExecutionRow in "activity_executions" {
+        id: text,
+        workflow_run_id: text,
+        sequence: int,
+        activity_class: text,
+        activity_type: text,
+        status: word(ActivityStatus),
+        payload_codec: text[?],
+        arguments: text[?],
+        result: text[?],
+        exception: text[?],
+        connection: text[?],
+        queue: text[?],
+        attempt_count: int,
+        current_attempt_id: text[?],
+        retry_policy: json[?],
+        parallel_group_path: json[?],
+        activity_options: json[?],
+        schedule_deadline_at: time[?],
+        close_deadline_at: time[?],
+        schedule_to_close_deadline_at: time[?],
+        heartbeat_deadline_at: time[?],
+        started_at: time[?],
+        closed_at: time[?],
+        last_heartbeat_at: time[?],
+        created_at: time[?],
+        updated_at: time[?],
+    }
+
+    /// One try of an activity, as the worker's lease saw it.
+    AttemptRow in "activity_attempts" {
+        id: text,
+        workflow_run_id: text,
+        activity_execution_id: text,
+        workflow_task_id: text[?],
+        attempt_number: int,
+        status: word(AttemptStatus),
+        lease_owner: text[?],
+        started_at: time[?],
+        last_heartbeat_at: time[?],
+        lease_expires_at: time[?],
+        closed_at: time[?],
+    }
+
+    FailureRecord in "workflow_failures" {
+        id: text,
+        workflow_run_id: text,
+        source_kind: text,
+        source_id: text,
+        propagation_kind: text,
+        failure_category: word(FailureCategory)[?],
+        non_retryable: flag,
+        handled: flag,
+        exception_class: text,
+        message: text,
+        file: text,
+        line: int[?],
+        trace_preview: text[?],
+        created_at: time[?],
+    }
+
+    /// A durable timer; has no column for when it was cancelled.
+    TimerRow in "workflow_run_timers" {
+        id: text,
+        workflow_run_id: text,
+        sequence: int,
+        status: word(TimerStatus),
+        delay_seconds: int,
+        fire_at: time[?],
+        fired_at: time[?],
+        created_at: time[?],
+    }
+
+    /// Who asked for what, accepted or rejected.
+    CommandRow in "workflow_commands" {
+        id: text,
+        workflow_instance_id: text[?],
+        workflow_run_id: text[?],
+        requested_workflow_run_id: text[?],
+        resolved_workflow_run_id: text[?],
+        command_type: word(CommandType),
+        target_scope: text,
+        source: text,
+        context: json[?],
+        request_id: text[?],
+        status: word(CommandStatus),
+        outcome: text[?],
+        workflow_class: text[?],
+        workflow_type: text[?],
+        payload_codec: text[?],
+        payload: text[?],
+        rejection_reason: text[?],
+        command_sequence: int[?],
+        message_sequence: int[?],
+        accepted_at: time[?],
+        applied_at: time[?],
+        rejected_at: time[?],
+        created_at: time[?],
+    }
+
+    SignalRow in "workflow_signal_records" {
+        id: text,
+        workflow_command_id: text,
+        workflow_instance_id: text[?],
+        workflow_run_id: text[?],
+        target_scope: text,
+        requested_workflow_run_id: text[?],
+        resolved_workflow_run_id: text[?],
+        signal_name: text,
+        signal_wait_id: text[?],
+        status: word(SignalStatus),
+        outcome: text[?],
+        command_sequence: int[?],
+        workflow_sequence: int[?],
+        payload_codec: text[?],
+        arguments: text[?],
+        validation_errors: json[?],
+        rejection_reason: text[?],
+        received_at: time[?],
+        applied_at: time[?],
+        rejected_at: time[?],
+        closed_at: time[?],
+        created_at: time[?],
+    }
+
+    UpdateRow in "workflow_updates" {
+        id: text,
+        workflow_command_id: text,
+        workflow_instance_id: text[?],
+        workflow_run_id: text[?],
+        target_scope: text,
+        requested_workflow_run_id: text[?],
+        resolved_workflow_run_id: text[?],
+        update_name: text,
+        status: word(UpdateStatus),
+        outcome: text[?],
+        command_sequence: int[?],
+        workflow_sequence: int[?],
+        payload_codec: text[?],
+        arguments: text[?],
+        result: text[?],
+        validation_errors: json[?],
+        rejection_reason: text[?],
+        failure_id: text[?],
+        failure_message: text[?],
+        accepted_at: time[?],
+        applied_at: time[?],
+        rejected_at: time[?],
+        closed_at: time[?],
+        created_at: time[?],
+    }
+
+    /// Parent to child, or a run to the one it continued as.
+    LinkRow in "workflow_links" {
+        id: text,
+        link_type: text,
+        sequence: int[?],
+        parallel_group_path: json[?],
+        parent_workflow_instance_id: text,
+        parent_workflow_run_id: text,
+        child_workflow_instance_id: text,
+        child_workflow_run_id: text,
+        is_primary_parent: flag,
+        parent_close_policy: text,
+        created_at: time[?],
+    }
+
+    /// A message between workflows; its payload is elsewhere.
+    MessageRow in "workflow_messages" {
+        id: int,
+        workflow_instance_id: text,
+        workflow_run_id: text[?],
+        direction: text,
+        channel: text,
+        stream_key: text,
+        sequence: int,
+        source_workflow_instance_id: text[?],
+        source_workflow_run_id: text[?],
+        target_workflow_instance_id: text[?],
+        target_workflow_run_id: text[?],
+        correlation_id: text[?],
+        idempotency_key: text[?],
+        payload_reference: text[?],
+        consume_state: text,
+        consumed_at: time[?],
+        consumed_by_sequence: int[?],
+        expires_at: time[?],
+        delivery_attempt_count: int,
+        last_delivery_attempt_at: time[?],
+        last_delivery_error: text[?],
+        metadata: json[?],
+        created_at: time[?],
+    }
+
+    /// A live worker's claim of what it can run. Its times never shift with MySQL's session zone.
+    HeartbeatRow in "workflow_worker_compatibility_heartbeats" {
+        worker_id: text,
+        namespace: text[?],
+        host: text[?],
+        process_id: text[?],
+        connection: text[?],
+        queue: text[?],
+        supported: json[?],
+        recorded_at: time[?],
+        expires_at: time[?],
+    }
+
+    /// A wait as the engine last projected it.
+    WaitEntry in "workflow_run_waits" {
+        wait_id: text,
+        position: int,
+        kind: text,
+        sequence: int[?],
+        status: text,
+        source_status: text[?],
+        summary: text[?],
+        opened_at: time[?],
+        deadline_at: time[?],
+        resolved_at: time[?],
+        target_name: text[?],
+        target_type: text[?],
+        task_backed: flag,
+        external_only: flag,
+        resume_source_kind: text[?],
+        resume_source_id: text[?],
+        task_id: text[?],
+        task_type: text[?],
+        task_status: text[?],
+        command_id: text[?],
+        command_sequence: int[?],
+        command_status: text[?],
+        command_outcome: text[?],
+        history_authority: text[?],
+        history_unsupported_reason: text[?],
+        payload: json[?],
+    }
+
+    /// A timeline entry as the engine last projected it.
+    TimelineEntry in "workflow_run_timeline_entries" {
+        history_event_id: text,
+        sequence: int,
+        kind: text,
+        entry_kind: text,
+        source_kind: text[?],
+        source_id: text[?],
+        summary: text[?],
+        recorded_at: time[?],
+        command_id: text[?],
+        command_sequence: int[?],
+        task_id: text[?],
+        activity_execution_id: text[?],
+        timer_id: text[?],
+        failure_id: text[?],
+        payload: json[?],
+    }
+
+    /// A timer as the engine last projected it.
+    TimerEntry in "workflow_run_timer_entries" {
+        timer_id: text,
+        schema_version: int,
+        position: int,
+        sequence: int[?],
+        status: text,
+        source_status: text[?],
+        delay_seconds: int[?],
+        fire_at: time[?],
+        fired_at: time[?],
+        cancelled_at: time[?],
+        timer_kind: text[?],
+        condition_wait_id: text[?],
+        condition_key: text[?],
+        condition_definition_fingerprint: text[?],
+        history_authority: text[?],
+        history_unsupported_reason: text[?],
+        payload: json[?],
+    }
+
+    /// A parent or child as the engine last projected it.
+    LineageEntry in "workflow_run_lineage_entries" {
+        direction: text,
+        lineage_id: text,
+        position: int,
+        link_type: text,
+        child_call_id: text[?],
+        sequence: int[?],
+        is_primary_parent: flag,
+        related_workflow_instance_id: text[?],
+        related_workflow_run_id: text[?],
+        related_run_number: int[?],
+        related_workflow_type: text[?],
+        related_workflow_class: text[?],
+        status: text[?],
+        status_bucket: text[?],
+        closed_reason: text[?],
+        linked_at: time[?],
+        payload: json[?],
+    }
+}
+#[cfg(test)]
+impl RunSummary {
+    /// An open, current, healthy run, for tests to vary.
+    pub fn example() -> Self {
+        let started: DateTime<Utc> = "2026-11-15T11:50:00Z".parse().expect("a valid time");
+        Self {
+            id: "01m7gs4khysxa25xp00b9ev2hv".into(),
+            workflow_instance_id: "ord-48213".into(),
+            run_number: 1,
+            is_current_run: true,
+            engine_source: Some("v2".into()),
+            projection_schema_version: Some(2),
+            class: "App\\OrderFulfil".into(),
+            workflow_type: "order.fulfil".into(),
+            namespace: Some("production".into()),
+            compatibility: None,
+            declared_entry_mode: Some("canonical".into()),
+            declared_contract_source: Some("durable_history".into()),
+            business_key: None,
+            visibility_labels: None,
+            status: RunStatus::Waiting,
+            status_bucket: StatusBucket::Running,
+            closed_reason: None,
+            connection: None,
+            queue: Some("orders".into()),
+            started_at: Some(started),
+            sort_timestamp: Some(started),
+            sort_key: None,
+            closed_at: None,
+            archived_at: None,
+            archive_command_id: None,
+            archive_reason: None,
+            duration_ms: None,
+            wait_kind: None,
+            wait_reason: None,
+            wait_started_at: None,
+            wait_deadline_at: None,
+            open_wait_id: None,
+            resume_source_kind: None,
+            resume_source_id: None,
+            next_task_at: None,
+            liveness_state: Some(LivenessState::WorkflowTaskReady),
+            liveness_reason: None,
+            repair_blocked_reason: Some(RepairBlockedReason::RepairNotNeeded),
+            repair_attention: false,
+            task_problem: false,
+            next_task_id: None,
+            next_task_type: None,
+            next_task_status: None,
+            next_task_lease_expires_at: None,
+            exception_count: 0,
+            history_event_count: 2,
+            history_size_bytes: 512,
+            history_fan_out: 0,
+            continue_as_new_recommended: false,
+            history_budget_pressure: Some("ok".into()),
+            created_at: Some(started),
+            updated_at: Some(started),
+        }
+    }
+}

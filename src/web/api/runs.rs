@@ -1,0 +1,138 @@
+//! `GET /api/instances/{instance}[/runs/{run}]` and `/api/flows/{id}`: one run, as Waterline's
+//! scripts read it, with what is recomputed now beside it.
+
+use axum::{
+    Json,
+    extract::{Path, Query, State},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    db::Snapshot,
+    durable::{
+        projection::{Context, Projected, detail::detail, drift, retries},
+        store::{
+            head,
+            snapshot::{RunSnapshot, TimelineCache},
+        },
+    },
+    web::{error::AppError, state::App},
+};
+
+/// How many timeline entries an answer holds.
+const DEFAULT_LIMIT: usize = 200;
+const LIMITS: std::ops::RangeInclusive<usize> = 50..=1_000;
+
+#[derive(Debug, Deserialize)]
+pub struct Asked {
+    history_limit: Option<String>,
+}
+
+impl Asked {
+    /// `None` is the whole history.
+    fn limit(&self) -> Result<Option<usize>, AppError> {
+        match self.history_limit.as_deref() {
+            None => Ok(Some(DEFAULT_LIMIT)),
+            Some("all") => Ok(None),
+            Some(text) => match text.parse::<usize>() {
+                Ok(limit) if LIMITS.contains(&limit) => Ok(Some(limit)),
+                _ => Err(AppError::invalid(
+                    "history_limit",
+                    format!(
+                        "choose between {} and {}, or all",
+                        LIMITS.start(),
+                        LIMITS.end()
+                    ),
+                )),
+            },
+        }
+    }
+}
+
+pub async fn current(
+    State(app): State<App>,
+    Path(instance): Path<String>,
+    Query(asked): Query<Asked>,
+) -> Result<Json<Value>, AppError> {
+    let limit = asked.limit()?;
+    let mut snapshot = app.db()?.snapshot().await?;
+    let run = head::current_run_id(&mut snapshot, &instance).await?;
+    let run = run.ok_or_else(|| not_found(&format!("A run of instance {instance}")))?;
+    answer(&app, snapshot, &run, limit).await
+}
+
+pub async fn selected(
+    State(app): State<App>,
+    Path((instance, run)): Path<(String, String)>,
+    Query(asked): Query<Asked>,
+) -> Result<Json<Value>, AppError> {
+    let limit = asked.limit()?;
+    let mut snapshot = app.db()?.snapshot().await?;
+    if !head::belongs(&mut snapshot, &instance, &run).await? {
+        return Err(not_found(&format!("Run {run} of instance {instance}")));
+    }
+    answer(&app, snapshot, &run, limit).await
+}
+
+/// A run id or, failing that, an instance id.
+pub async fn by_any_id(app: App, id: &str, asked: Asked) -> Result<Json<Value>, AppError> {
+    let limit = asked.limit()?;
+    let mut snapshot = app.db()?.snapshot().await?;
+    let run = if head::exists(&mut snapshot, id).await? {
+        Some(id.to_owned())
+    } else {
+        head::current_run_id(&mut snapshot, id).await?
+    };
+    let run = run.ok_or_else(|| not_found(&format!("A run or instance {id}")))?;
+    answer(&app, snapshot, &run, limit).await
+}
+
+async fn answer(
+    app: &App,
+    mut snapshot: Snapshot,
+    run_id: &str,
+    limit: Option<usize>,
+) -> Result<Json<Value>, AppError> {
+    let cache = if limit.is_some() {
+        TimelineCache::Presence
+    } else {
+        TimelineCache::Whole
+    };
+    let run = RunSnapshot::load(&mut snapshot, run_id, cache).await?;
+    snapshot.end().await;
+    let run = run.ok_or_else(|| not_found(&format!("Run {run_id}")))?;
+    let projected = Projected::of(Context {
+        snapshot: &run,
+        now: app.clock.now(),
+        config: &app.engine,
+    });
+    let mut document = detail(&projected, limit);
+    document["plimsoll"] = ours(&projected);
+    Ok(Json(document))
+}
+
+/// What the engine's detail does not have: the truth of now, and where the stored one differs.
+fn ours(projected: &Projected<'_>) -> Value {
+    let retries: Vec<Value> = projected
+        .activities
+        .iter()
+        .filter_map(|activity| {
+            let state = retries::retry_state(projected.cx, activity)?;
+            Some(json!({ "activity_execution_id": activity.id, "retry": state }))
+        })
+        .collect();
+    json!({
+        "recomputed_at": projected.cx.now,
+        "recomputed": projected.standing,
+        "drift": drift::drift(projected),
+        "retries": retries,
+    })
+}
+
+fn not_found(what: &str) -> AppError {
+    AppError::NotFound {
+        what: what.to_owned(),
+        how: "Check the id, or find the run from the list. The engine's retention may have pruned it.".to_owned(),
+    }
+}
