@@ -14,7 +14,7 @@ use plimsoll::{db::Dialect, durable::store::schema};
 use sqlx::{Connection as _, Executor as _, SqliteConnection};
 
 use crate::{
-    rig::{TestDb, on_every_database},
+    rig::{self, TestDb, on_every_database},
     shop,
 };
 
@@ -429,12 +429,13 @@ on_every_database! {
         empty_it(&db).await;
         refused(&[], &["none of its tables are here", "--database-url"]).await.unwrap();
     }
+}
 
-    async fn a_server_that_refuses_us_is_explained(db: TestDb) {
-        if db.dialect() == Dialect::Sqlite {
-            // A file asks for no name; see the tests of files.
-            return;
-        }
+/// A file asks for no name, so this is for the servers alone.
+mod a_server_that_refuses_us_is_explained {
+    use super::*;
+
+    async fn body(db: TestDb) {
         let mut url = url::Url::parse(&db.url).unwrap();
         url.set_path("no_such_database");
         let unknown = url.to_string();
@@ -443,10 +444,28 @@ on_every_database! {
         url.set_password(Some("s3cret")).unwrap();
         let nobody = url.to_string();
         tokio::task::spawn_blocking(move || {
-            refusal(&serve(&unknown, &[]), 1, &["no_such_database", "Check the database name"]);
-            refusal(&serve(&nobody, &[]), 1, &["nobody", "Check user name and password"]);
+            refusal(
+                &serve(&unknown, &[]),
+                1,
+                &["no_such_database", "Check the database name"],
+            );
+            refusal(
+                &serve(&nobody, &[]),
+                1,
+                &["nobody", "Check user name and password"],
+            );
         })
         .await
         .unwrap();
+    }
+
+    #[tokio::test]
+    async fn postgres() {
+        rig::on(Dialect::Postgres, body).await;
+    }
+
+    #[tokio::test]
+    async fn mysql() {
+        rig::on(Dialect::MySql, body).await;
     }
 }

@@ -122,12 +122,22 @@ async fn statements(db: &Db, filter: &Filter) -> Vec<(String, Statement)> {
     sent
 }
 
+async fn script(db: &TestDb, sql: &'static str) {
+    let mut tx = db.writable.write().await.unwrap();
+    tx.script(sql).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
 on_every_database! {
     async fn every_list_walks_an_index(db: TestDb) {
-        add_summaries(&db, 0..ROWS).await;
-        let mut tx = db.writable.write().await.unwrap();
-        tx.script(db.dialect().pick("analyze", "analyze", "analyze table {workflow_run_summaries}")).await.unwrap();
-        tx.commit().await.unwrap();
+        // InnoDB would count anew in the background, between two of the plans.
+        if db.dialect() == Dialect::MySql {
+            script(&db, "alter table {workflow_run_summaries} stats_auto_recalc = 0").await;
+        }
+        // There a window of 5,000 in 20,000 rows is better sorted than walked, and rightly so.
+        let rows = if db.dialect() == Dialect::MySql { ROWS * 3 } else { ROWS };
+        add_summaries(&db, 0..rows).await;
+        script(&db, db.dialect().pick("analyze", "analyze", "analyze table {workflow_run_summaries}")).await;
 
         let mut all = Vec::new();
         for params in QUERIES {
