@@ -1,4 +1,5 @@
 //! Engine-neutral values a page shows; each engine maps into these.
 
+pub mod diagnosis;
 pub mod list;
 pub mod tag;

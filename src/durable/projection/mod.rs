@@ -14,6 +14,7 @@ pub mod context;
 pub mod contract;
 pub mod current_run;
 pub mod detail;
+pub mod diagnosis;
 pub mod drift;
 pub mod exception;
 pub mod failures;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::{
     db::Snapshot,
     durable::{
-        projection::{Context, Projected, detail::detail, drift, retries},
+        projection::{Context, Projected, detail::detail, diagnosis, drift, retries},
         store::{
             head,
             snapshot::{RunSnapshot, TimelineCache},
@@ -125,6 +125,7 @@ fn ours(projected: &Projected<'_>) -> Value {
     json!({
         "recomputed_at": projected.cx.now,
         "recomputed": projected.standing,
+        "diagnosis": diagnosis::diagnose(projected),
         "drift": drift::drift(projected),
         "retries": retries,
     })

@@ -1,0 +1,47 @@
+//! Why a run is where it is, in one sentence, and what to do next.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+/// Who or what moves the run on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Actor {
+    /// It has ended.
+    Nobody,
+    /// A worker that takes the task.
+    Worker,
+    /// A timer that fires.
+    Timer,
+    /// Whoever sends the signal or makes the condition true.
+    Sender,
+    /// A child workflow that ends.
+    Child,
+    /// The engine's own repair.
+    Engine,
+    /// An operator who repairs.
+    Operator,
+    /// Somebody who changes code.
+    Developer,
+}
+
+/// A row a clause rests on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Citation {
+    pub table: &'static str,
+    pub id: String,
+    /// What the row shows.
+    pub shows: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Diagnosis {
+    /// A stable word for the situation.
+    pub code: &'static str,
+    pub sentence: String,
+    pub next_step: String,
+    pub actor: Actor,
+    pub since: Option<DateTime<Utc>>,
+    pub until: Option<DateTime<Utc>>,
+    pub evidence: Vec<Citation>,
+}

@@ -1,0 +1,38 @@
+//! Every situation of the catalogue gets its sentence and its next step.
+
+use chrono::{DateTime, Utc};
+use plimsoll::{
+    demo::{catalogue, write::write},
+    durable::{
+        engine_config::EngineConfig,
+        projection::{Context, Projected, diagnosis::diagnose},
+        store::snapshot::{RunSnapshot, TimelineCache},
+    },
+};
+
+use crate::rig::{TestDb, on_every_database};
+
+on_every_database! {
+    async fn every_situation_is_explained(db: TestDb) {
+        let now: DateTime<Utc> = "2026-11-15T12:00:00Z".parse().unwrap();
+        let config = EngineConfig::defaults();
+        let situations = catalogue(now);
+        let rows = situations.iter().flat_map(|situation| situation.rows.clone()).collect();
+        write(&db.writable, rows, |_| {}).await.unwrap();
+        let mut told = String::new();
+        let mut snapshot = db.read_only.snapshot().await.unwrap();
+        for situation in &situations {
+            let run = RunSnapshot::load(&mut snapshot, &situation.run_id, TimelineCache::Presence).await.unwrap().unwrap();
+            let projected = Projected::of(Context { snapshot: &run, now, config: &config });
+            let diagnosis = diagnose(&projected);
+            assert!(!diagnosis.evidence.is_empty(), "{} cites nothing", situation.name);
+            told.push_str(&format!(
+                "{}\n    {}: {}\n    {}\n",
+                situation.name, diagnosis.code, diagnosis.sentence, diagnosis.next_step
+            ));
+        }
+        snapshot.end().await;
+        // The same words whichever database holds the rows.
+        insta::assert_snapshot!("diagnoses", told);
+    }
+}
