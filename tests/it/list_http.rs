@@ -123,7 +123,7 @@ async fn there_and_back(server: &TestServer, path: &str) -> Vec<String> {
 
 /// The run ids a page of the browser links to, inside the list proper.
 fn page_ids(html: &str) -> Vec<String> {
-    let Some((_, list)) = html.split_once("<div id=\"runs\">") else {
+    let Some((_, list)) = html.split_once("<caption class=\"sr\">Runs</caption>") else {
         return Vec::new();
     };
     let mut found: Vec<String> = Vec::new();
