@@ -1,5 +1,5 @@
-//! Pure: rows, a clock and the engine's configuration in, values out. No pool, no await, no
-//! `Utc::now()`. One file per concept; a value's field names are the engine's JSON keys.
+//! Pure: rows, a moment and the engine's configuration in, values out; no pool, no waiting, no
+//! clock of its own. One file per concept; a value's field names are the engine's JSON keys.
 
 pub mod actions;
 pub mod activities;

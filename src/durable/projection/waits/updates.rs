@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::{OfKind, Wait};
+use super::{OfKind, Wait, tasks::preferred_task};
 use crate::{
     db::Json,
     durable::{
         projection::{Context, updates::Update},
-        stored::{TaskRow, TaskStatus, TaskType, UpdateStatus},
+        stored::{TaskRow, TaskType, UpdateStatus},
     },
 };
 
@@ -171,29 +171,6 @@ fn text<'a>(task: &'a TaskRow, key: &str) -> Option<&'a str> {
 
 fn is_set(task: &TaskRow, key: &str) -> bool {
     value(task, key).is_some_and(|value| !value.is_null())
-}
-
-/// Of several tasks for one thing, the one that says how it stands: at work, waiting, then ended;
-/// among equals the newest.
-fn preferred_task<'a>(tasks: impl Iterator<Item = &'a TaskRow>) -> Option<&'a TaskRow> {
-    tasks.min_by(|a, b| {
-        rank(&a.status)
-            .cmp(&rank(&b.status))
-            .then(b.updated_at.cmp(&a.updated_at))
-            .then(b.created_at.cmp(&a.created_at))
-            .then(b.id.cmp(&a.id))
-    })
-}
-
-fn rank(status: &TaskStatus) -> u8 {
-    match status {
-        TaskStatus::Leased => 0,
-        TaskStatus::Ready => 1,
-        TaskStatus::Completed => 2,
-        TaskStatus::Failed => 3,
-        TaskStatus::Cancelled => 4,
-        TaskStatus::Other(_) => 5,
-    }
 }
 
 #[cfg(test)]
