@@ -374,7 +374,7 @@ fn repair(p: &Projected<'_>, draft: Draft, next: Option<&Task>, what: &str) -> D
             "timer_task_lost",
             format!("{what} will never fire: its task row is gone."),
         ),
-        (Some(WaitKind::Signal), Some("timer")) | (Some(WaitKind::Condition), Some("timer")) => (
+        (Some(WaitKind::Signal | WaitKind::Condition), Some("timer")) => (
             "timeout_task_lost",
             format!("Waits for {what}, and the task of its timeout is gone."),
         ),
