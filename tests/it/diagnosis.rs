@@ -1,5 +1,7 @@
 //! Every situation of the catalogue gets its sentence and its next step.
 
+use std::fmt::Write as _;
+
 use chrono::{DateTime, Utc};
 use plimsoll::{
     demo::{catalogue, write::write},
@@ -26,10 +28,12 @@ on_every_database! {
             let projected = Projected::of(Context { snapshot: &run, now, config: &config });
             let diagnosis = diagnose(&projected);
             assert!(!diagnosis.evidence.is_empty(), "{} cites nothing", situation.name);
-            told.push_str(&format!(
-                "{}\n    {}: {}\n    {}\n",
+            writeln!(
+                told,
+                "{}\n    {}: {}\n    {}",
                 situation.name, diagnosis.code, diagnosis.sentence, diagnosis.next_step
-            ));
+            )
+            .unwrap();
         }
         snapshot.end().await;
         // The same words whichever database holds the rows.
