@@ -123,9 +123,10 @@ async fn there_and_back(server: &TestServer, path: &str) -> Vec<String> {
 
 /// The run ids a page of the browser links to, inside the list proper.
 fn page_ids(html: &str) -> Vec<String> {
-    let Some((_, list)) = html.split_once("<div id=\"runs\">") else {
+    let Some((_, list)) = html.split_once(">Runs</caption>") else {
         return Vec::new();
     };
+    let list = list.split("</table>").next().unwrap_or_default();
     let mut found: Vec<String> = Vec::new();
     for part in list.split("/runs/").skip(1) {
         let id = part

@@ -2,7 +2,7 @@
 //! same seed and clock.
 //!
 //! [`Generator`] is pure: a plan in, rows out. [`load`] writes them. A story is told once, in
-//! [`story`]; history, mutable rows and projections come from that telling, so that they cannot
+//! `story`; history, mutable rows and projections come from that telling, so that they cannot
 //! disagree.
 
 mod activity;
