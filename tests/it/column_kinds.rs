@@ -226,74 +226,86 @@ on_every_database! {
 mod on_one_database {
     use super::*;
 
-    #[tokio::test]
-    async fn postgres_reads_jsonb_zoned_times_and_padded_text() {
-        crate::rig::on(Dialect::Postgres, async |db: TestDb| {
-            let mut q = db.read_only.statement();
-            q.push(
-                "select '[1, \"a\"]'::jsonb as j, '2026-04-05 12:11:12+02'::timestamptz as at, \
+    mod jsonb_zoned_times_and_padded_text_are_read {
+        use super::*;
+
+        #[tokio::test]
+        async fn postgres() {
+            crate::rig::on(Dialect::Postgres, async |db: TestDb| {
+                let mut q = db.read_only.statement();
+                q.push(
+                    "select '[1, \"a\"]'::jsonb as j, '2026-04-05 12:11:12+02'::timestamptz as at, \
                  'ab'::char(4) as c, 1.5::real as r, current_schema() as s",
-            );
-            let mut row = db.read_only.fetch(q).await.unwrap().remove(0);
-            assert_eq!(row.text("j").unwrap(), "[1, \"a\"]");
-            assert_eq!(
-                row.opt_utc("at").unwrap(),
-                Some("2026-04-05T10:11:12Z".parse().unwrap())
-            );
-            assert_eq!(row.text("c").unwrap(), "ab  ");
-            assert_eq!(row.opt_float("r").unwrap(), Some(1.5));
-            assert_eq!(row.text("s").unwrap(), "public");
-        })
-        .await;
-    }
-
-    #[tokio::test]
-    async fn sqlite_is_read_by_what_is_stored_not_by_what_is_declared() {
-        crate::rig::on(Dialect::Sqlite, async |db: TestDb| {
-            script(&db.writable, SQLITE).await;
-            script(
-                &db.writable,
-                "insert into {column_kinds} (name, ratio, at_micros, at_seconds, body, tiny) \
-                 values (7, 3, '2026-04-05', '2026-04-05T10:11:12.5Z', x'6869', '42')",
-            )
+                );
+                let mut row = db.read_only.fetch(q).await.unwrap().remove(0);
+                assert_eq!(row.text("j").unwrap(), "[1, \"a\"]");
+                assert_eq!(
+                    row.opt_utc("at").unwrap(),
+                    Some("2026-04-05T10:11:12Z".parse().unwrap())
+                );
+                assert_eq!(row.text("c").unwrap(), "ab  ");
+                assert_eq!(row.opt_float("r").unwrap(), Some(1.5));
+                assert_eq!(row.text("s").unwrap(), "public");
+            })
             .await;
-            let mut row = read(&db.read_only).await.remove(0);
-            let time = |text: &str| Some(text.parse().unwrap());
-            assert_eq!(row.text("name").unwrap(), "7");
-            assert_eq!(row.opt_float("ratio").unwrap(), Some(3.0));
-            assert_eq!(
-                row.opt_time("at_micros").unwrap(),
-                time("2026-04-05T00:00:00Z")
-            );
-            assert_eq!(
-                row.opt_time("at_seconds").unwrap(),
-                time("2026-04-05T10:11:12.5Z")
-            );
-            assert_eq!(row.text("body").unwrap(), "hi");
-            assert_eq!(row.int("tiny").unwrap(), 42);
-        })
-        .await;
+        }
     }
 
-    #[tokio::test]
-    async fn mysql_times_stay_as_written_in_any_session_zone() {
-        crate::rig::on(Dialect::MySql, async |db: TestDb| {
-            make(&db).await;
-            let east = db
-                .open(|settings| {
-                    settings.read_only = false;
-                    settings.mysql_session_zone = Some("+02:00".into());
-                })
+    mod what_is_stored_decides_not_what_is_declared {
+        use super::*;
+
+        #[tokio::test]
+        async fn sqlite() {
+            crate::rig::on(Dialect::Sqlite, async |db: TestDb| {
+                script(&db.writable, SQLITE).await;
+                script(
+                    &db.writable,
+                    "insert into {column_kinds} (name, ratio, at_micros, at_seconds, body, tiny) \
+                 values (7, 3, '2026-04-05', '2026-04-05T10:11:12.5Z', x'6869', '42')",
+                )
                 .await;
-            insert(&east, greatest_but_earlier()).await;
-            let want = Some("2026-07-01T12:00:00.5Z".parse().unwrap());
-            assert_eq!(read(&east).await[0].opt_utc("at_micros").unwrap(), want);
-            // Another session zone shifts a TIMESTAMP, which is why the zone is a setting.
-            let shifted = read(&db.read_only).await[0].opt_utc("at_micros").unwrap();
-            assert_eq!(shifted, Some("2026-07-01T10:00:00.5Z".parse().unwrap()));
-            east.close().await;
-        })
-        .await;
+                let mut row = read(&db.read_only).await.remove(0);
+                let time = |text: &str| Some(text.parse().unwrap());
+                assert_eq!(row.text("name").unwrap(), "7");
+                assert_eq!(row.opt_float("ratio").unwrap(), Some(3.0));
+                assert_eq!(
+                    row.opt_time("at_micros").unwrap(),
+                    time("2026-04-05T00:00:00Z")
+                );
+                assert_eq!(
+                    row.opt_time("at_seconds").unwrap(),
+                    time("2026-04-05T10:11:12.5Z")
+                );
+                assert_eq!(row.text("body").unwrap(), "hi");
+                assert_eq!(row.int("tiny").unwrap(), 42);
+            })
+            .await;
+        }
+    }
+
+    mod times_stay_as_written_in_any_session_zone {
+        use super::*;
+
+        #[tokio::test]
+        async fn mysql() {
+            crate::rig::on(Dialect::MySql, async |db: TestDb| {
+                make(&db).await;
+                let east = db
+                    .open(|settings| {
+                        settings.read_only = false;
+                        settings.mysql_session_zone = Some("+02:00".into());
+                    })
+                    .await;
+                insert(&east, greatest_but_earlier()).await;
+                let want = Some("2026-07-01T12:00:00.5Z".parse().unwrap());
+                assert_eq!(read(&east).await[0].opt_utc("at_micros").unwrap(), want);
+                // Another session zone shifts a TIMESTAMP, which is why the zone is a setting.
+                let shifted = read(&db.read_only).await[0].opt_utc("at_micros").unwrap();
+                assert_eq!(shifted, Some("2026-07-01T10:00:00.5Z".parse().unwrap()));
+                east.close().await;
+            })
+            .await;
+        }
     }
 
     fn greatest_but_earlier() -> Vec<Val> {
