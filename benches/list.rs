@@ -178,6 +178,8 @@ fn seed(url: &str, runs: u64) {
             "--create",
             "--database-url",
             url,
+            "--projections",
+            "summaries",
             "--runs",
             &runs,
             "--clock",

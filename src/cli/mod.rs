@@ -7,6 +7,9 @@ mod serve;
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
+use tracing_subscriber::{
+    filter::Targets, layer::SubscriberExt as _, util::SubscriberInitExt as _,
+};
 
 use crate::{
     config::{Config, LogFormat, Options},
@@ -128,18 +131,17 @@ async fn serve(args: ServeArgs) -> Result<(), CliError> {
 
 /// Logs go to standard error, so that standard output stays for what was asked for.
 fn start_log(config: &Config) -> Result<(), CliError> {
-    let filter = tracing_subscriber::EnvFilter::try_new(&config.log).map_err(|error| {
+    let filter: Targets = config.log.parse().map_err(|error| {
         CliError::Usage(format!(
             "--log {:?} is not a log filter: {error}",
             config.log
         ))
     })?;
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr);
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let log = tracing_subscriber::registry().with(filter);
     match config.log_format {
-        LogFormat::Text => log.init(),
-        LogFormat::Json => log.json().init(),
+        LogFormat::Text => log.with(lines).init(),
+        LogFormat::Json => log.with(lines.json()).init(),
     }
     Ok(())
 }
