@@ -327,7 +327,7 @@ impl Client {
         let skip = (runs / 10).min(9_000);
         let path = format!(
             "/waterline/api/flows/all?sort_direction=asc&per_page=200&page={}",
-            skip / 200
+            (skip / 200).max(1)
         );
         let body: serde_json::Value = serde_json::from_str(&self.get(&path).body).expect("JSON");
         if let Some(last) = body["data"].as_array().and_then(|rows| rows.last()) {
