@@ -258,11 +258,6 @@ impl RunSnapshot {
             related,
         }))
     }
-
-    /// Another run we know of, by its id.
-    pub fn related_run(&self, run_id: &str) -> Option<&RelatedRun> {
-        self.related.iter().find(|other| other.run.id == run_id)
-    }
 }
 
 /// The statements behind a snapshot, each served by an index on the run's id.
