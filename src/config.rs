@@ -10,6 +10,46 @@ use serde::Deserialize;
 
 use crate::{clock::Clock, db};
 
+/// Values as people write them, with a message that shows how.
+pub mod values {
+    use std::net::SocketAddr;
+
+    use chrono::{DateTime, Utc};
+    use serde::{Deserialize as _, Deserializer, de::Error as _};
+
+    pub fn address(text: &str) -> Result<SocketAddr, String> {
+        text.parse().map_err(|_| {
+            format!("{text:?} is not an address with a port, such as 127.0.0.1:7420 or [::1]:7420")
+        })
+    }
+
+    pub fn zone(text: &str) -> Result<chrono_tz::Tz, String> {
+        text.parse()
+            .map_err(|_| format!("{text:?} is not a zone, such as UTC or Europe/Berlin"))
+    }
+
+    pub fn moment(text: &str) -> Result<DateTime<Utc>, String> {
+        text.parse().map_err(|_| {
+            format!("{text:?} is not a moment with its zone, such as 2026-11-15T12:00:00Z")
+        })
+    }
+
+    macro_rules! in_file {
+        ($($name:ident: $parse:path => $type:ty;)+) => {$(
+            pub(super) fn $name<'de, D: Deserializer<'de>>(from: D) -> Result<Option<$type>, D::Error> {
+                let text = Option::<String>::deserialize(from)?;
+                text.as_deref().map($parse).transpose().map_err(D::Error::custom)
+            }
+        )+};
+    }
+
+    in_file! {
+        address_in_file: address => SocketAddr;
+        zone_in_file: zone => chrono_tz::Tz;
+        moment_in_file: moment => DateTime<Utc>;
+    }
+}
+
 /// Everything that may be set, none of it required here.
 #[derive(clap::Args, Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,7 +64,8 @@ pub struct Options {
     pub database_url: Option<String>,
 
     /// Address and port to listen on [default: 127.0.0.1:7420]
-    #[arg(long, env = "PLIMSOLL_LISTEN", value_name = "ADDR:PORT")]
+    #[arg(long, env = "PLIMSOLL_LISTEN", value_name = "ADDR:PORT", value_parser = values::address)]
+    #[serde(default, deserialize_with = "values::address_in_file")]
     pub listen: Option<SocketAddr>,
 
     /// Allow listening beyond this machine although there is no access control yet
@@ -40,11 +81,13 @@ pub struct Options {
     pub table_prefix: Option<String>,
 
     /// Zone the engine writes its times in, such as Europe/Berlin [default: UTC]
-    #[arg(long, env = "PLIMSOLL_STORED_ZONE", value_name = "ZONE")]
+    #[arg(long, env = "PLIMSOLL_STORED_ZONE", value_name = "ZONE", value_parser = values::zone)]
+    #[serde(default, deserialize_with = "values::zone_in_file")]
     pub stored_zone: Option<chrono_tz::Tz>,
 
     /// Zone times are shown in [default: UTC]
-    #[arg(long, env = "PLIMSOLL_DISPLAY_ZONE", value_name = "ZONE")]
+    #[arg(long, env = "PLIMSOLL_DISPLAY_ZONE", value_name = "ZONE", value_parser = values::zone)]
+    #[serde(default, deserialize_with = "values::zone_in_file")]
     pub display_zone: Option<chrono_tz::Tz>,
 
     /// MySQL session zone, if the engine sets one, such as +00:00 [default: the server's]
@@ -56,7 +99,8 @@ pub struct Options {
     pub engine_config: Option<PathBuf>,
 
     /// Freeze the clock at this moment, for conformance checks and screenshots
-    #[arg(long, env = "PLIMSOLL_CLOCK", value_name = "RFC3339")]
+    #[arg(long, env = "PLIMSOLL_CLOCK", value_name = "RFC3339", value_parser = values::moment)]
+    #[serde(default, deserialize_with = "values::moment_in_file")]
     pub clock: Option<DateTime<Utc>>,
 
     /// Seconds after which a statement is stopped [default: 10]
@@ -112,12 +156,21 @@ impl Options {
                 path.display()
             )
         })?;
-        toml::from_str(&text).map_err(|error| {
+        let options: Self = toml::from_str(&text).map_err(|error| {
             let line = error
                 .span()
                 .map_or(1, |span| text[..span.start].matches('\n').count() + 1);
             format!("{} line {line}: {}", path.display(), error.message())
-        })
+        })?;
+        // What clap checks of the flags and the environment.
+        let outside = |name: &str, most: u64| {
+            format!("{}: {name} must lie between 1 and {most}", path.display())
+        };
+        match (options.statement_timeout, options.pool_size) {
+            (Some(0 | 3601..), _) => Err(outside("statement_timeout", 3600)),
+            (_, Some(0 | 201..)) => Err(outside("pool_size", 200)),
+            _ => Ok(options),
+        }
     }
 
     /// What is not set here is taken from `below`.

@@ -12,6 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::{
     clock::Clock,
+    config::values,
     db::{Db, Settings},
     demo::seed::{Plan, Projections, SeedError, load, refuse_foreign_runs, refuse_repetition},
     durable::store::schema,
@@ -21,7 +22,7 @@ use crate::{
 #[derive(Args, Clone, Debug)]
 pub struct SeedArgs {
     /// Where to write: sqlite:, postgres: or mysql:
-    #[arg(long, env = "PLIMSOLL_DATABASE_URL")]
+    #[arg(long, env = "PLIMSOLL_DATABASE_URL", hide_env_values = true)]
     pub database_url: String,
     /// The application's table prefix
     #[arg(long, env = "PLIMSOLL_TABLE_PREFIX", default_value = "")]
@@ -39,7 +40,7 @@ pub struct SeedArgs {
     #[arg(long)]
     pub create: bool,
     /// The moment the newest runs end at (RFC 3339); now by default
-    #[arg(long)]
+    #[arg(long, value_parser = values::moment)]
     pub clock: Option<DateTime<Utc>>,
     /// Which projections to write besides history and rows
     #[arg(long, value_enum, default_value = "all")]

@@ -1,6 +1,6 @@
 //! `plimsoll serve`: the dashboard over the engine's database.
 
-use std::net::SocketAddr;
+use std::{future::IntoFuture as _, net::SocketAddr, time::Duration};
 
 use tokio::net::TcpListener;
 
@@ -79,10 +79,17 @@ impl Prepared {
         });
         println!("Plimsoll{}: {start}", if demo { " demo" } else { "" });
         tracing::info!(%address, database = db.dialect().name(), read_only = db.read_only(), "serving");
-        axum::serve(listener, routes::router(app))
+        let served = axum::serve(listener, routes::router(app))
             .with_graceful_shutdown(asked_to_stop())
-            .await
-            .map_err(|error| CliError::Failed(format!("the server stopped: {error}")))?;
+            .into_future();
+        let served = tokio::select! {
+            served = served => served,
+            () = waited_long_enough() => {
+                tracing::warn!("left requests unanswered that had not ended");
+                Ok(())
+            }
+        };
+        served.map_err(|error| CliError::Failed(format!("the server stopped: {error}")))?;
         db.close().await;
         tracing::info!("stopped");
         Ok(())
@@ -126,7 +133,16 @@ async fn checked(db: Db) -> Result<Db, CliError> {
     for sentence in report.sentences() {
         tracing::warn!("{sentence}");
     }
-    Ok(db.lacking(report.missing_tables, report.missing_columns))
+    let stand_ins = schema::stand_ins(&report, db.dialect());
+    Ok(db.with_stand_ins(stand_ins))
+}
+
+/// Resolves when what was under way has had its time after being asked to stop: a client that
+/// never ends its request must not keep the process.
+async fn waited_long_enough() {
+    const GRACE: Duration = Duration::from_secs(30);
+    asked_to_stop().await;
+    tokio::time::sleep(GRACE).await;
 }
 
 /// Resolves on Ctrl-C or SIGTERM.

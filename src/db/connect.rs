@@ -94,7 +94,7 @@ impl Db {
             pool,
             prefix: settings.prefix.as_str().into(),
             zone: settings.zone,
-            lacks: std::sync::Arc::default(),
+            stand_ins: std::sync::Arc::default(),
             read_only: settings.read_only,
             statement_timeout: settings.statement_timeout,
             pool_size: settings.pool_size,
@@ -104,7 +104,12 @@ impl Db {
 
 fn bad_url(url: &str, error: &sqlx::Error) -> DbError {
     DbError::Settings {
-        message: format!("the database URL {} cannot be read: {error}", masked(url)),
+        message: format!(
+            "the database URL {} cannot be read: {error}. Write it as sqlite:PATH, \
+             postgres://user:password@host/name or mysql://…, with : / ? # @ and % in a password \
+             percent-encoded (%3A %2F %3F %23 %40 %25)",
+            masked(url)
+        ),
     }
 }
 
@@ -113,7 +118,9 @@ fn bad_url(url: &str, error: &sqlx::Error) -> DbError {
 pub fn masked(url: &str) -> String {
     let (scheme, rest) = match url.split_once("://") {
         Some((scheme, rest)) if scheme != "sqlite" => (scheme, rest),
-        _ => return url.to_owned(),
+        Some(_) => return url.to_owned(),
+        None if url.starts_with("sqlite:") => return url.to_owned(),
+        None => return "***".to_owned(),
     };
     let (place, query) = match rest.split_once('?') {
         // A question mark inside the password comes before the host.

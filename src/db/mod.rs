@@ -16,7 +16,7 @@ mod sqlite;
 mod statement;
 mod val;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 pub use connect::{Settings, masked};
 pub use count::{bump, counted, recorded};
@@ -25,6 +25,8 @@ pub use row::{Json, Row};
 pub use snapshot::{Snapshot, WriteTx};
 pub use statement::{Dialect, Statement};
 pub use val::Val;
+
+use statement::StandIns;
 
 #[derive(Clone, Debug)]
 enum Pool {
@@ -39,7 +41,7 @@ pub struct Db {
     pool: Pool,
     prefix: Arc<str>,
     zone: chrono_tz::Tz,
-    lacks: Arc<statement::Lacks>,
+    stand_ins: Arc<StandIns>,
     read_only: bool,
     statement_timeout: Duration,
     pool_size: u32,
@@ -62,16 +64,12 @@ impl Db {
         &self.prefix
     }
 
-    /// The same database, knowing what an older engine has not made yet: missing columns read
-    /// as null.
+    /// The same database, with `name as (select …)` standing in for each table that an older
+    /// engine has not made whole.
     #[must_use]
-    pub fn lacking(
-        self,
-        tables: Vec<&'static str>,
-        columns: Vec<(&'static str, &'static str)>,
-    ) -> Self {
+    pub fn with_stand_ins(self, stand_ins: BTreeMap<&'static str, String>) -> Self {
         Self {
-            lacks: Arc::new(statement::Lacks { tables, columns }),
+            stand_ins: Arc::new(stand_ins),
             ..self
         }
     }
@@ -81,7 +79,7 @@ impl Db {
             self.dialect(),
             Arc::clone(&self.prefix),
             self.zone,
-            Arc::clone(&self.lacks),
+            Arc::clone(&self.stand_ins),
         )
     }
 

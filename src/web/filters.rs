@@ -64,6 +64,12 @@ pub fn short_id(id: impl Display, _: &dyn askama::Values) -> askama::Result<Stri
     Ok(revealed.0)
 }
 
+/// An id people chose, shortened in the middle when it is long.
+#[askama::filter_fn]
+pub fn middle(id: impl Display, _: &dyn askama::Values) -> askama::Result<String> {
+    Ok(reveal(&format::middle(&id.to_string())))
+}
+
 /// The text with its hidden characters made visible.
 ///
 /// ```

@@ -204,13 +204,29 @@ pub fn capped(n: u64) -> String {
 /// assert_eq!(short_id("bestellung-größe-ß"), "bestel…e-ß");
 /// ```
 pub fn short_id(id: &str) -> String {
+    cut_middle(id, 14, 6, 3)
+}
+
+/// An id people chose: both its ends say something.
+///
+/// ```
+/// use plimsoll::web::format::middle;
+///
+/// assert_eq!(middle("report-2026-10-revenue"), "report-2026-10-revenue");
+/// assert_eq!(middle("schedule:nightly-report:1794715200"), "schedule:nigh…t:1794715200");
+/// ```
+pub fn middle(id: &str) -> String {
+    cut_middle(id, 27, 13, 12)
+}
+
+/// Cut in the middle when longer than `most` characters.
+fn cut_middle(id: &str, most: usize, head: usize, tail: usize) -> String {
     let length = id.chars().count();
-    if length <= 14 {
+    if length <= most {
         return id.to_owned();
     }
-    let head = id.chars().take(6);
-    let tail = id.chars().skip(length - 3);
-    head.chain(['…']).chain(tail).collect()
+    let tail = id.chars().skip(length - tail);
+    id.chars().take(head).chain(['…']).chain(tail).collect()
 }
 
 /// A size in bytes, by 1,024.

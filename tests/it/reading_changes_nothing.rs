@@ -55,7 +55,7 @@ async fn table_digest(db: &Db, table: &'static Table) -> (usize, u64) {
 fn example(field: &Field) -> String {
     let value = match field.kind {
         Kind::Exact(_) | Kind::Prefix(_) | Kind::Contains(_) => "o".to_owned(),
-        Kind::Choice(_, words) => words[0].to_owned(),
+        Kind::Choice(_, words) | Kind::Word(_, words) => words[0].to_owned(),
         Kind::Flag(_)
         | Kind::Presence(_)
         | Kind::IsTerminal
@@ -63,6 +63,7 @@ fn example(field: &Field) -> String {
         | Kind::NeedsRepair => "1".to_owned(),
         Kind::FailureCategory => categories()[0].to_owned(),
         Kind::TaskProblem => task_problems()[0].to_owned(),
+        Kind::RepairState => "repairable".to_owned(),
         Kind::Label | Kind::SearchAttribute => {
             return format!("{}[team]=blue", field.name);
         }

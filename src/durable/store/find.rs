@@ -1,6 +1,6 @@
 //! Finds the run an id belongs to, whatever kind of id it is.
 
-use crate::db::{DbError, Snapshot};
+use crate::db::{DbError, Snapshot, Statement};
 
 /// What an id turned out to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,6 +89,22 @@ pub async fn by_id(snapshot: &mut Snapshot, id: &str) -> Result<Vec<Found>, DbEr
         q.push(arm).bind_list(&spellings);
     }
     q.push(" limit 20");
+    read(snapshot, q).await
+}
+
+/// One or two of the runs that carry this business key. Served by `(business_key)`.
+pub async fn by_business_key(snapshot: &mut Snapshot, key: &str) -> Result<Vec<Found>, DbError> {
+    let mut q = snapshot.statement();
+    q.push(
+        "select 'business key' as kind, workflow_instance_id as instance_id, id as run_id \
+         from {workflow_runs} where business_key = ",
+    )
+    .bind(key)
+    .push(" limit 2");
+    read(snapshot, q).await
+}
+
+async fn read(snapshot: &mut Snapshot, q: Statement) -> Result<Vec<Found>, DbError> {
     snapshot
         .fetch(q)
         .await?
@@ -101,13 +117,4 @@ pub async fn by_id(snapshot: &mut Snapshot, id: &str) -> Result<Vec<Found>, DbEr
             })
         })
         .collect()
-}
-
-/// Whether any run carries this business key. Served by `(business_key)`.
-pub async fn has_business_key(snapshot: &mut Snapshot, key: &str) -> Result<bool, DbError> {
-    let mut q = snapshot.statement();
-    q.push("select id from {workflow_run_summaries} where business_key = ")
-        .bind(key)
-        .push(" limit 1");
-    Ok(!snapshot.fetch(q).await?.is_empty())
 }

@@ -123,9 +123,11 @@ mod tests {
             .form(&json!({ "theme": "sepia" }))
             .await;
         response.assert_status_unprocessable_entity();
-        response.assert_json(&json!({
+        response.assert_json_contains(&json!({
             "message": "The theme is system, light or dark.",
             "errors": { "theme": ["The theme is system, light or dark."] },
+            "error": "invalid",
+            "request_id": response.header("x-request-id").to_str().unwrap(),
         }));
     }
 }

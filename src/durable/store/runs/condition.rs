@@ -5,7 +5,10 @@ use super::filter::{Kind, ProblemTest, Term, Test};
 use crate::{
     db::{Dialect, Statement},
     durable::{
-        projection::{repair_gate, task_problem},
+        projection::{
+            repair_gate::{self, RepairState},
+            task_problem,
+        },
         stored::{RunStatus, Standing},
     },
 };
@@ -17,6 +20,9 @@ pub fn keeps(terms: &[&Term], standing: Standing<'_>) -> bool {
         Test::Flag(true) if term.field.kind == Kind::NeedsRepair => {
             repair_gate::of_summary(standing).is_ok()
         }
+        Test::Text(word) if term.field.kind == Kind::RepairState => {
+            RepairState::of(standing).word() == word
+        }
         _ => true,
     })
 }
@@ -24,7 +30,7 @@ pub fn keeps(terms: &[&Term], standing: Standing<'_>) -> bool {
 /// Whether SQL alone cannot decide one of these terms.
 pub fn needs_rules(terms: &[&Term]) -> bool {
     terms.iter().any(|term| {
-        term.field.kind == Kind::NeedsRepair
+        matches!(term.field.kind, Kind::NeedsRepair | Kind::RepairState)
             || matches!(term.test, Test::Problem(ProblemTest::Is(_)))
     })
 }
@@ -35,7 +41,10 @@ pub fn push(q: &mut Statement, term: &Term) {
         (Kind::Exact(column), Test::Null) => {
             q.column("workflow_run_summaries", column).push(" is null");
         }
-        (Kind::Exact(column) | Kind::Choice(column, _), Test::Text(text)) => {
+        (
+            Kind::Exact(column) | Kind::Choice(column, _) | Kind::Word(column, _),
+            Test::Text(text),
+        ) => {
             q.column("workflow_run_summaries", column)
                 .push(" = ")
                 .bind(text);
@@ -89,6 +98,10 @@ pub fn push(q: &mut Statement, term: &Term) {
             } else {
                 "task_problem = true"
             });
+        }
+        // `repair_gate` decides.
+        (Kind::RepairState, _) => {
+            q.push("1 = 1");
         }
         // Only narrows; `repair_gate` decides.
         (Kind::NeedsRepair, _) => {
@@ -163,7 +176,7 @@ fn push_search_attribute(q: &mut Statement, key: &str, value: &str) {
             .bind(value)
             .push("::text)"),
         Dialect::Sqlite => q
-            .push(" or exists (select 1 from json_each(a.value_keyword_list) where value = ")
+            .push(" or exists (select 1 from json_each(case when json_valid(a.value_keyword_list) then a.value_keyword_list end) where value = ")
             .bind(value)
             .push(")"),
         Dialect::MySql => q

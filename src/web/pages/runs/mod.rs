@@ -105,10 +105,16 @@ struct Empty {
 pub async fn show(
     State(app): State<App>,
     layout: Layout,
-    list: ListRequest,
+    mut list: ListRequest,
 ) -> Result<Response, AppError> {
+    if list.number.is_some_and(|number| number > 1) {
+        list.errors.push(FilterError {
+            param: "page".to_owned(),
+            message: "pages are not counted here; go on with the links below the list".to_owned(),
+        });
+    }
     let layout = layout.title("Runs").at(Nav::Runs);
-    if list.untidy {
+    if list.untidy && list.errors.is_empty() {
         return Ok(Redirect::to(&layout.href(&format!("/runs{}", list.query()))).into_response());
     }
     let db = app.db()?;

@@ -11,7 +11,15 @@ pub const SIZES: [u32; 3] = [25, 50, 100];
 pub const DEFAULT_SIZE: u32 = 50;
 
 /// Parameters of the list that are not filters.
-pub const OTHERS: &[&str] = &["cursor", "sort", "sort_direction", "per_page", "page"];
+pub const OTHERS: &[&str] = &[
+    "cursor",
+    "sort",
+    "sort_direction",
+    "per_page",
+    "page",
+    "attribute_key",
+    "attribute_value",
+];
 
 /// A list as asked for, with whatever could not be understood.
 #[derive(Clone, Debug)]
@@ -42,8 +50,8 @@ impl ListRequest {
         let given = params.len();
         params.retain(|(_, value)| !value.trim().is_empty());
         let has_blanks = params.len() < given;
-        // Folds in any case: what is left apart would be taken for two unknown filters.
-        let untidy = fold_attribute(&mut params) || has_blanks;
+        let half = fold_attribute(&mut params);
+        let untidy = has_blanks || params.len() < given;
         let (filter, mut errors) = Filter::parse(
             params
                 .iter()
@@ -64,6 +72,9 @@ impl ListRequest {
                 message,
             });
         };
+        if let Some((given, missing)) = half {
+            wrong(given, format!("{missing} is missing; give both or neither"));
+        }
         let cursor = match get("cursor").map(str::parse::<Cursor>) {
             None => None,
             Some(Ok(cursor)) => Some(cursor),
@@ -176,18 +187,22 @@ impl ListRequest {
 }
 
 /// A form cannot name a parameter after one of its own fields: it sends the key and the value
-/// of a search attribute apart.
-fn fold_attribute(params: &mut Vec<(String, String)>) -> bool {
-    let mut take = |name: &str| {
-        let at = params.iter().position(|(param, _)| param == name)?;
-        Some(params.remove(at).1)
-    };
-    let (key, value) = (take("attribute_key"), take("attribute_value"));
-    let folded = key.is_some() || value.is_some();
-    if let (Some(key), Some(value)) = (key, value) {
-        params.push((format!("search_attribute[{}]", key.trim()), value));
+/// of a search attribute apart. One without the other stays, and is named with what is missing.
+fn fold_attribute(params: &mut Vec<(String, String)>) -> Option<(&'static str, &'static str)> {
+    const KEY: &str = "attribute_key";
+    const VALUE: &str = "attribute_value";
+    let at = |name: &str| params.iter().position(|(param, _)| param == name);
+    match (at(KEY), at(VALUE)) {
+        (Some(key), Some(value)) => {
+            let name = format!("search_attribute[{}]", params[key].1.trim());
+            params[value].0 = name;
+            params.remove(key);
+            None
+        }
+        (Some(_), None) => Some((KEY, VALUE)),
+        (None, Some(_)) => Some((VALUE, KEY)),
+        (None, None) => None,
     }
-    folded
 }
 
 #[cfg(test)]
@@ -222,6 +237,28 @@ mod tests {
             list.query(),
             "?status=failed&search_attribute%5Bteam%5D=blue"
         );
+    }
+
+    #[test]
+    fn half_a_search_attribute_is_no_filter() {
+        for (query, param) in [
+            ("attribute_key=team&attribute_value=", "attribute_key"),
+            ("attribute_value=blue", "attribute_value"),
+        ] {
+            let list = list(query);
+            assert_eq!(list.errors.len(), 1, "{query}");
+            assert_eq!(list.errors[0].param, param);
+            assert_eq!(list.refused[0].0, param);
+        }
+    }
+
+    #[test]
+    fn one_filter_has_one_value() {
+        assert_eq!(
+            list("status=failed&status=waiting").errors[0].param,
+            "status"
+        );
+        assert!(list("status=failed&status=failed").errors.is_empty());
     }
 
     #[test]
