@@ -4,9 +4,16 @@
 //! are only compared. The sentences in them are the engine's and ours are our own, and what
 //! needs PHP classes cannot be known, so neither takes part in the comparison.
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{context::stamp, lineage::Lineage};
+use super::{
+    context::stamp,
+    lineage::{Lineage, Relative},
+    timeline::Entry,
+    timers::Timer,
+    waits::Wait,
+};
 use crate::{
     db::Json,
     durable::{
@@ -28,7 +35,7 @@ const NOT_COMPARED: &[&str] = &[
 ];
 
 /// `waits_projection_source`, by the waits as they are listed.
-pub fn waits(snapshot: &RunSnapshot, recomputed: &[Value]) -> &'static str {
+pub fn waits(snapshot: &RunSnapshot, recomputed: &[Wait]) -> &'static str {
     let rules = Rules {
         null_is_absent: true,
         ..Rules::default()
@@ -43,7 +50,7 @@ pub fn waits(snapshot: &RunSnapshot, recomputed: &[Value]) -> &'static str {
 /// `timeline_projection_source`. With a limit the engine trusts what is stored.
 pub fn timeline(
     snapshot: &RunSnapshot,
-    recomputed: &[Value],
+    recomputed: &[Entry],
     limit: Option<usize>,
 ) -> &'static str {
     match limit {
@@ -61,7 +68,7 @@ pub fn timeline(
 }
 
 /// `timers_projection_source` and `timers_projection_rebuild_reasons`.
-pub fn timers(snapshot: &RunSnapshot, recomputed: &[Value]) -> (&'static str, Vec<&'static str>) {
+pub fn timers(snapshot: &RunSnapshot, recomputed: &[Timer]) -> (&'static str, Vec<&'static str>) {
     let cached = &snapshot.timer_entries;
     let mut reasons = Vec::new();
     if cached.is_empty() && !recomputed.is_empty() {
@@ -97,21 +104,12 @@ pub fn lineage(snapshot: &RunSnapshot, recomputed: &Lineage) -> &'static str {
             .filter(|entry| entry.direction == direction)
             .collect()
     };
-    let values = |relatives| match json!(relatives) {
-        Value::Array(values) => values,
-        _ => Vec::new(),
+    let agree = |direction, relatives: &[Relative]| {
+        all(side(direction), relatives, rules, |entry| {
+            lineage_entry(entry)
+        })
     };
-    let up_to_date = all(
-        side("parent"),
-        &values(&recomputed.parents),
-        rules,
-        |entry| lineage_entry(entry),
-    ) && all(
-        side("child"),
-        &values(&recomputed.continued),
-        rules,
-        |entry| lineage_entry(entry),
-    );
+    let up_to_date = agree("parent", &recomputed.parents) && agree("child", &recomputed.continued);
     if up_to_date {
         "workflow_run_lineage_entries"
     } else {
@@ -195,10 +193,11 @@ impl<'a> Stored<'a> {
     }
 }
 
-/// Whether every stored entry says what was recomputed in its place.
+/// Whether every stored entry says what was recomputed in its place. Looks at one at a time: a
+/// long run has thousands.
 fn all<'e, E: 'e>(
     stored: impl IntoIterator<Item = &'e E, IntoIter: ExactSizeIterator>,
-    recomputed: &[Value],
+    recomputed: &[impl Serialize],
     rules: Rules,
     read: impl Fn(&'e E) -> Stored<'e>,
 ) -> bool {
@@ -206,7 +205,7 @@ fn all<'e, E: 'e>(
     stored.len() == recomputed.len()
         && stored
             .zip(recomputed)
-            .all(|(entry, recomputed)| read(entry).says(recomputed, rules))
+            .all(|(entry, recomputed)| read(entry).says(&json!(recomputed), rules))
 }
 
 /// Equal but for what PHP does not tell apart, an empty list and an empty map, and for what is
