@@ -23,6 +23,7 @@ use super::{
     updates::Update,
     waits::{Wait, open_wait::open_wait},
 };
+use crate::durable::stored::Summary as _;
 
 /// The whole document.
 #[derive(Debug, Serialize)]
@@ -133,7 +134,11 @@ fn head(projected: &Projected<'_>) -> Map<String, Value> {
     put(&mut out, &contract::contract(cx));
     put(&mut out, &identity::standing(cx, projected.failures.len()));
     put(&mut out, &open_wait(cx, &projected.waits));
-    let badge = cx.snapshot.summary.as_ref().and_then(task_problem::badge);
+    let badge = cx
+        .snapshot
+        .summary
+        .as_ref()
+        .and_then(|summary| task_problem::badge(summary.standing()));
     out.insert(
         "task_problem_badge".into(),
         json!(badge.map(list_item::task_problem_badge)),
