@@ -149,7 +149,7 @@ pub fn steps(draft: &mut Draft<'_>, budget: u32) {
             3.. => {
                 let roomy = draft.clock - draft.at > TimeDelta::minutes(5);
                 let unlucky = match draft.snapped {
-                    Some(_) => draft.waits.len() % 2 == 0,
+                    Some(_) => draft.waits.len().is_multiple_of(2),
                     None => draft.rng.u32(..12) == 0,
                 };
                 let retried = left >= 5 && roomy && unlucky;

@@ -551,6 +551,7 @@ impl Activity {
         State::typed("01m7gs4kt3qech2x6jz44g5hfp".into()).present(
             None,
             &mut attempts::Collected::default(),
+            &mut Policies::default(),
             None,
         )
     }

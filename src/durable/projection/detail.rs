@@ -59,6 +59,7 @@ pub struct Detail<'a> {
 }
 
 /// Each list is of the selected run, whichever run of the instance is current.
+#[expect(clippy::struct_field_names, reason = "the engine's names")]
 #[derive(Debug, Serialize)]
 struct Scopes {
     activities_scope: &'static str,
