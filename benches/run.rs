@@ -83,12 +83,12 @@ fn look_once(events: u32) {
     println!(
         "{events:>7} {:>7.2} MB {:>7.1} ms {:>7.1} ms {:>7.2} MB {:>6.2}x | {:>7.2} MB {:>7.1} ms {:>7.2} MB",
         mb(payloads),
-        millis(viewed - cpu),
+        millis(viewed.saturating_sub(cpu)),
         millis(wall),
         taken(peak),
         taken(peak) / mb(payloads),
         mb(json.len()),
-        millis(written - viewed),
+        millis(written.saturating_sub(viewed)),
         taken(json_peak),
     );
 }
