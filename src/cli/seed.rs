@@ -14,7 +14,9 @@ use crate::{
     clock::Clock,
     config::values,
     db::{Db, Settings},
-    demo::seed::{Plan, Projections, SeedError, load, refuse_foreign_runs, refuse_repetition},
+    demo::seed::{
+        Plan, Projections, SeedError, Shape, load, refuse_foreign_runs, refuse_repetition,
+    },
     durable::store::schema,
 };
 
@@ -33,6 +35,12 @@ pub struct SeedArgs {
     /// How many history events each has, on average
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(3..))]
     pub events_per_run: u32,
+    /// What the runs are like
+    #[arg(long, value_enum, default_value = "busy")]
+    pub shape: ShapeArg,
+    /// How long the payload of an event of a long run is, on average
+    #[arg(long, default_value_t = 1_800)]
+    pub payload_bytes: usize,
     /// The same seed and clock give the same rows
     #[arg(long, default_value_t = 42)]
     pub seed: u64,
@@ -51,6 +59,14 @@ pub struct SeedArgs {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ShapeArg {
+    /// A busy installation: many kinds of runs, most of them done
+    Busy,
+    /// Activities one after the other, many tried twice, with all the engine writes about them
+    Long,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum ProjectionsArg {
     /// As the engine does: summaries, waits, timeline, timers, lineage
     All,
@@ -66,6 +82,12 @@ pub async fn run(args: SeedArgs) -> Result<(), SeedError> {
     let plan = Plan {
         runs: args.runs,
         events_per_run: args.events_per_run,
+        shape: match args.shape {
+            ShapeArg::Busy => Shape::Busy,
+            ShapeArg::Long => Shape::Long {
+                payload_bytes: args.payload_bytes,
+            },
+        },
         seed: args.seed,
         clock: args.clock.map_or(Clock::System, Clock::Frozen).now(),
         projections: match args.projections {

@@ -59,6 +59,9 @@ impl Settings {
 const ACQUIRE: Duration = Duration::from_secs(5);
 const SQLITE_BUSY: Duration = Duration::from_secs(5);
 
+/// Rows the driver's thread reads ahead: each time it has to wait costs a wake-up.
+const SQLITE_ROWS_AHEAD: usize = 1_000;
+
 /// In KiB, hence negative: the indexes of a million runs do not fit, but their ends do.
 const SQLITE_BULK_CACHE: &str = "-1000000";
 
@@ -173,6 +176,7 @@ async fn sqlite(settings: &Settings) -> Result<Pool, DbError> {
         .read_only(settings.read_only)
         .create_if_missing(settings.create)
         .busy_timeout(SQLITE_BUSY)
+        .row_buffer_size(SQLITE_ROWS_AHEAD)
         .pragma("query_only", if settings.read_only { "on" } else { "off" })
         .disable_statement_logging();
     let options = if settings.bulk {

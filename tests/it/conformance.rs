@@ -72,14 +72,12 @@ async fn project(case: &Case) -> Value {
     snapshot.end().await;
     db.close().await;
     let config = EngineConfig::load(Some(&case.config)).expect("the engine's configuration");
-    detail(
-        &Projected::of(Context {
-            snapshot: &run,
-            now: case.now,
-            config: &config,
-        }),
-        None,
-    )
+    let projected = Projected::of(Context {
+        snapshot: &run,
+        now: case.now,
+        config: &config,
+    });
+    serde_json::to_value(detail(&projected, None)).expect("JSON")
 }
 
 fn scenarios(root: &Path) -> Vec<Case> {

@@ -29,6 +29,7 @@ pub mod liveness;
 pub mod logs;
 pub mod navigation;
 pub mod parallel;
+pub mod policies;
 pub mod progress;
 pub mod projected;
 pub mod related;

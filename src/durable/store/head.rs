@@ -48,7 +48,7 @@ pub async fn current_run_id(
     snapshot: &mut Snapshot,
     instance_id: &str,
 ) -> Result<Option<String>, DbError> {
-    let runs = related_runs(snapshot, &BTreeSet::from([instance_id.to_owned()])).await?;
+    let runs = related_runs(snapshot, instance_id, None, &BTreeSet::new()).await?;
     let related = Related::over(&runs);
     Ok(current_run::current_run(&related, instance_id).map(|(run, _)| run.run.id.clone()))
 }

@@ -17,7 +17,8 @@ use crate::{
     },
 };
 
-/// Most runs of one related instance that are read: a chain may have thousands.
+/// Most runs of the instance that are read, newest first, and as many of related instances: a
+/// chain may have thousands.
 const RELATED: u32 = 2_000;
 
 /// How much of the stored timeline to read, for saying whether it is up to date.
@@ -130,8 +131,14 @@ impl RunSnapshot {
             .await?;
         let links = reader.links().await?;
         let (memo, search_attributes) = extras::free_form(reader.snapshot, run_id).await?;
-        let related =
-            related_runs(reader.snapshot, &related_instances(&run, &events, &links)).await?;
+        let others = related_instances(&run, &events, &links);
+        let related = related_runs(
+            reader.snapshot,
+            &run.workflow_instance_id,
+            Some(run_id),
+            &others,
+        )
+        .await?;
         let timeline_entries = reader
             .of_run(
                 TimelineEntry::TABLE,
@@ -285,7 +292,7 @@ impl Reader<'_> {
             .push(table)
             .push("} where ");
         q.push(key).push(" = ").bind(self.run_id).push(end);
-        self.snapshot.fetch(q).await?.iter_mut().map(read).collect()
+        self.snapshot.fetch_as(q, read).await
     }
 
     async fn of_run<T>(
@@ -370,10 +377,13 @@ impl Reader<'_> {
     }
 }
 
-/// The runs of these instances, with the few facts others need of them.
+/// The runs of an instance and of those related to it, with the few facts others need of them.
+/// `selected` is among them, however old it is.
 pub async fn related_runs(
     snapshot: &mut Snapshot,
-    instances: &BTreeSet<String>,
+    instance: &str,
+    selected: Option<&str>,
+    others: &BTreeSet<String>,
 ) -> Result<Vec<RelatedRun>, DbError> {
     let mut q = snapshot.statement();
     q.push("select ").columns(RunRow::TABLE, RunRow::COLUMNS).push(
@@ -389,12 +399,28 @@ pub async fn related_runs(
     .bind_list(TERMINAL.iter().map(EventType::as_str))
     .push(
         " order by e.sequence desc limit 1) as terminal_event \
-         from {workflow_runs} r where workflow_instance_id in ",
+         from {workflow_runs} r where id in (select id from (select id from \
+         (select id from {workflow_runs} where workflow_instance_id = ",
     )
-    .bind_list(instances)
-    .push(" order by workflow_instance_id, run_number limit ")
-    .bind(RELATED);
-    snapshot
+    .bind(instance)
+    .push(" order by run_number desc limit ")
+    .bind(RELATED)
+    .push(") as own");
+    if !others.is_empty() {
+        q.push(
+            " union all select id from (select id from {workflow_runs} where workflow_instance_id in ",
+        )
+        .bind_list(others)
+        .push(" order by workflow_instance_id, run_number limit ")
+        .bind(RELATED)
+        .push(") as others");
+    }
+    if let Some(selected) = selected {
+        q.push(" union all select id from {workflow_runs} where id = ")
+            .bind(selected);
+    }
+    q.push(") as found)");
+    let mut runs: Vec<RelatedRun> = snapshot
         .fetch(q)
         .await?
         .iter_mut()
@@ -412,7 +438,12 @@ pub async fn related_runs(
                 terminal_event: row.opt_text("terminal_event")?.map(Into::into),
             })
         })
-        .collect()
+        .collect::<Result<_, DbError>>()?;
+    runs.sort_by(|a, b| {
+        let (a, b) = (&a.run, &b.run);
+        (&a.workflow_instance_id, a.run_number).cmp(&(&b.workflow_instance_id, b.run_number))
+    });
+    Ok(runs)
 }
 
 /// Most heartbeat rows read: more workers than this and the newest tell enough.
@@ -437,9 +468,9 @@ struct Started {
     child_workflow_instance_id: Text,
 }
 
-/// This instance, and every instance a link or an event names as parent or child.
+/// Every other instance a link or an event names as parent or child.
 fn related_instances(run: &RunRow, events: &[HistoryEvent], links: &[LinkRow]) -> BTreeSet<String> {
-    let mut instances = BTreeSet::from([run.workflow_instance_id.clone()]);
+    let mut instances = BTreeSet::new();
     for link in links {
         instances.insert(link.parent_workflow_instance_id.clone());
         instances.insert(link.child_workflow_instance_id.clone());
@@ -460,5 +491,6 @@ fn related_instances(run: &RunRow, events: &[HistoryEvent], links: &[LinkRow]) -
             instances.extend(named.child_workflow_instance_id.0);
         }
     }
+    instances.remove(&run.workflow_instance_id);
     instances
 }

@@ -191,6 +191,14 @@ impl<'de> Deserialize<'de> for Any {
 pub struct Raw(pub Option<Box<str>>);
 
 impl Raw {
+    /// A column's text; what is not JSON has no value.
+    pub fn of_column(text: Option<String>) -> Self {
+        Self(
+            text.filter(|text| text != "null")
+                .map(String::into_boxed_str),
+        )
+    }
+
     pub fn value(&self) -> Option<Value> {
         serde_json::from_str(self.0.as_deref()?).ok()
     }

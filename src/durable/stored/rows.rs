@@ -2,18 +2,21 @@
 
 use chrono::{DateTime, Utc};
 
-use super::words::{
-    ActivityStatus, AttemptStatus, ClosedReason, CommandStatus, CommandType, FailureCategory,
-    LivenessState, RepairBlockedReason, RunStatus, SignalStatus, StatusBucket, TaskStatus,
-    TaskType, TimerStatus, UpdateStatus, WaitKind,
+use super::{
+    loose::Raw,
+    words::{
+        ActivityStatus, AttemptStatus, ClosedReason, CommandStatus, CommandType, FailureCategory,
+        LivenessState, RepairBlockedReason, RunStatus, SignalStatus, StatusBucket, TaskStatus,
+        TaskType, TimerStatus, UpdateStatus, WaitKind,
+    },
 };
 use crate::db::{DbError, Json, Row};
 
 /// Declares a row struct with `TABLE`, `COLUMNS` and `read`.
 ///
 /// Kinds: `text`, `int`, `flag` must be there (a missing number or flag of an older engine reads
-/// as 0 or false); `text?`, `int?`, `time?`, `utc?`, `json?` may be null; a type in parentheses is
-/// one of the engine's words.
+/// as 0 or false); `text?`, `int?`, `time?`, `utc?`, `json?` may be null; `raw?` is JSON
+/// that stays text until asked for; a type in parentheses is one of the engine's words.
 macro_rules! rows {
     ($($(#[$doc:meta])* $name:ident in $table:literal { $($column:ident: $kind:ident $(($word:ident))? $([$opt:tt])?,)+ })+) => {$(
         $(#[$doc])*
@@ -42,6 +45,7 @@ macro_rules! rows {
     (@type time[?]) => { Option<DateTime<Utc>> };
     (@type utc[?]) => { Option<DateTime<Utc>> };
     (@type json[?]) => { Option<Json> };
+    (@type raw[?]) => { Raw };
     (@type word($word:ident)) => { $word };
     (@type word($word:ident)[?]) => { Option<$word> };
 
@@ -53,6 +57,7 @@ macro_rules! rows {
     (@read $row:ident, $column:ident, time[?]) => { $row.opt_time(stringify!($column))? };
     (@read $row:ident, $column:ident, utc[?]) => { $row.opt_utc(stringify!($column))? };
     (@read $row:ident, $column:ident, json[?]) => { $row.opt_json(stringify!($column))? };
+    (@read $row:ident, $column:ident, raw[?]) => { Raw::of_column($row.opt_text(stringify!($column))?) };
     (@read $row:ident, $column:ident, word($word:ident)) => { $word::from($row.text(stringify!($column))?) };
     (@read $row:ident, $column:ident, word($word:ident)[?]) => { $row.opt_text(stringify!($column))?.map($word::from) };
 
@@ -225,9 +230,9 @@ rows! {
         queue: text[?],
         attempt_count: int,
         current_attempt_id: text[?],
-        retry_policy: json[?],
+        retry_policy: raw[?],
         parallel_group_path: json[?],
-        activity_options: json[?],
+        activity_options: raw[?],
         schedule_deadline_at: time[?],
         close_deadline_at: time[?],
         schedule_to_close_deadline_at: time[?],
@@ -444,7 +449,7 @@ rows! {
         command_outcome: text[?],
         history_authority: text[?],
         history_unsupported_reason: text[?],
-        payload: json[?],
+        payload: raw[?],
     }
 
     /// A timeline entry as the engine last projected it.
@@ -463,7 +468,7 @@ rows! {
         activity_execution_id: text[?],
         timer_id: text[?],
         failure_id: text[?],
-        payload: json[?],
+        payload: raw[?],
     }
 
     /// A timer as the engine last projected it.
@@ -484,7 +489,7 @@ rows! {
         condition_definition_fingerprint: text[?],
         history_authority: text[?],
         history_unsupported_reason: text[?],
-        payload: json[?],
+        payload: raw[?],
     }
 
     /// A parent or child as the engine last projected it.
@@ -505,7 +510,7 @@ rows! {
         status_bucket: text[?],
         closed_reason: text[?],
         linked_at: time[?],
-        payload: json[?],
+        payload: raw[?],
     }
 }
 /// A row of `workflow_run_summaries`, read whole or in part.

@@ -3,6 +3,7 @@
 use axum::{
     Json,
     extract::{Path, Query, State},
+    response::{IntoResponse as _, Response},
 };
 use serde_json::{Value, json};
 
@@ -33,9 +34,10 @@ pub async fn list_or_run(
     Path(bucket_or_id): Path<String>,
     asked: Query<api::runs::Asked>,
     list: ListRequest,
-) -> Result<Json<Value>, AppError> {
+) -> Result<Response, AppError> {
     if LISTS.contains(&bucket_or_id.as_str()) {
-        return self::list(app, bucket_or_id, list).await;
+        let list = self::list(app, bucket_or_id, list).await?;
+        return Ok(list.into_response());
     }
     api::runs::by_any_id(app, &bucket_or_id, asked.0).await
 }
