@@ -25,6 +25,10 @@ use plimsoll::{
     web::api::runs::Answer,
 };
 
+/// As the binary has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const EVENTS: [u32; 4] = [15, 2_000, 10_000, 50_000];
 const PAYLOAD: usize = 1_800;
 const CLOCK: &str = "2026-11-15T12:00:00Z";

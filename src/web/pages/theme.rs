@@ -126,7 +126,7 @@ mod tests {
         response.assert_json_contains(&json!({
             "message": "The theme is system, light or dark.",
             "errors": { "theme": ["The theme is system, light or dark."] },
-            "error": "invalid",
+            "error": "unprocessable",
             "request_id": response.header("x-request-id").to_str().unwrap(),
         }));
     }
