@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 use crate::{
     db::Snapshot,
     durable::{
-        projection::{Context, Projected, detail::detail, diagnosis, drift, retries},
+        projection::{
+            Context, Projected, detail::detail, diagnosis, drift, notices::notices, retries,
+        },
         store::{
             head,
             snapshot::{RunSnapshot, TimelineCache},
@@ -122,12 +124,15 @@ fn ours(projected: &Projected<'_>) -> Value {
             Some(json!({ "activity_execution_id": activity.id, "retry": state }))
         })
         .collect();
+    let notices = notices(projected.cx.snapshot);
     json!({
         "recomputed_at": projected.cx.now,
         "recomputed": projected.standing,
         "diagnosis": diagnosis::diagnose(projected),
         "drift": drift::drift(projected),
         "retries": retries,
+        "notices": notices.list(),
+        "notices_left_out": notices.left_out(),
     })
 }
 
