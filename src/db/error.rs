@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use super::Val;
+
 #[derive(Debug, Error)]
 pub enum DbError {
     #[error("{message}")]
@@ -20,11 +22,11 @@ pub enum DbError {
     PoolExhausted(u32),
     #[error("this connection is read-only")]
     ReadOnly,
-    #[error("column {column}: expected {expected}, found {found}")]
+    #[error("column {column}: expected {expected}, found {}", found.kind())]
     Decode {
         column: &'static str,
         expected: &'static str,
-        found: &'static str,
+        found: Val,
     },
     #[error("the result has no column {column}")]
     NoSuchColumn { column: &'static str },

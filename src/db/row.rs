@@ -67,6 +67,22 @@ impl Row {
         Ok(std::mem::replace(&mut self.cells[at], Val::Null))
     }
 
+    /// The text in a cell that is still there, without taking it out.
+    pub fn peek(&self, column: &'static str) -> Option<&str> {
+        let at = self.columns.names.iter().position(|name| name == column)?;
+        match self.cells.get(at)? {
+            Val::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Puts another value in a cell, for tests that damage rows.
+    #[cfg(test)]
+    pub(crate) fn put(&mut self, column: &str, value: Val) {
+        let at = self.columns.names.iter().position(|name| name == column);
+        self.cells[at.expect("a column of the row")] = value;
+    }
+
     pub fn opt_text(&mut self, column: &'static str) -> Result<Option<String>, DbError> {
         match self.take(column)? {
             Val::Null => Ok(None),
@@ -76,7 +92,7 @@ impl Row {
             Val::UInt(n) => Ok(Some(n.to_string())),
             Val::Float(n) => Ok(Some(n.to_string())),
             Val::Bytes(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
-            found @ (Val::Bool(_) | Val::Time(_)) => Err(wrong(column, "text", &found)),
+            found @ (Val::Bool(_) | Val::Time(_)) => Err(wrong(column, "text", found)),
         }
     }
 
@@ -86,14 +102,14 @@ impl Row {
             Val::Int(n) => Ok(Some(n)),
             Val::UInt(n) => match i64::try_from(n) {
                 Ok(n) => Ok(Some(n)),
-                Err(_) => Err(wrong(column, "integer below 2^63", &Val::UInt(n))),
+                Err(_) => Err(wrong(column, "integer below 2^63", Val::UInt(n))),
             },
             Val::Bool(b) => Ok(Some(b.into())),
             Val::Text(text) => match text.parse() {
                 Ok(n) => Ok(Some(n)),
-                Err(_) => Err(wrong(column, "integer", &Val::Text(text))),
+                Err(_) => Err(wrong(column, "integer", Val::Text(text))),
             },
-            found => Err(wrong(column, "integer", &found)),
+            found => Err(wrong(column, "integer", found)),
         }
     }
 
@@ -106,7 +122,7 @@ impl Row {
                 reason = "an integer in a float column is one PHP wrote without a fraction"
             )]
             Val::Int(n) => Ok(Some(n as f64)),
-            found => Err(wrong(column, "float", &found)),
+            found => Err(wrong(column, "float", found)),
         }
     }
 
@@ -116,7 +132,7 @@ impl Row {
             Val::Bool(b) => Ok(Some(b)),
             Val::Int(n) => Ok(Some(n != 0)),
             Val::UInt(n) => Ok(Some(n != 0)),
-            found => Err(wrong(column, "boolean", &found)),
+            found => Err(wrong(column, "boolean", found)),
         }
     }
 
@@ -151,17 +167,17 @@ impl Row {
 
     pub fn text(&mut self, column: &'static str) -> Result<String, DbError> {
         self.opt_text(column)?
-            .ok_or_else(|| wrong(column, "text", &Val::Null))
+            .ok_or_else(|| wrong(column, "text", Val::Null))
     }
 
     pub fn int(&mut self, column: &'static str) -> Result<i64, DbError> {
         self.opt_int(column)?
-            .ok_or_else(|| wrong(column, "integer", &Val::Null))
+            .ok_or_else(|| wrong(column, "integer", Val::Null))
     }
 
     pub fn bool(&mut self, column: &'static str) -> Result<bool, DbError> {
         self.opt_bool(column)?
-            .ok_or_else(|| wrong(column, "boolean", &Val::Null))
+            .ok_or_else(|| wrong(column, "boolean", Val::Null))
     }
 
     fn naive(&mut self, column: &'static str) -> Result<Option<NaiveDateTime>, DbError> {
@@ -170,17 +186,17 @@ impl Row {
             Val::Time(at) => Ok(Some(at)),
             Val::Text(text) => parse_time(&text)
                 .map(Some)
-                .ok_or_else(|| wrong(column, "timestamp", &Val::Text(text))),
-            found => Err(wrong(column, "timestamp", &found)),
+                .ok_or_else(|| wrong(column, "timestamp", Val::Text(text))),
+            found => Err(wrong(column, "timestamp", found)),
         }
     }
 }
 
-fn wrong(column: &'static str, expected: &'static str, found: &Val) -> DbError {
+fn wrong(column: &'static str, expected: &'static str, found: Val) -> DbError {
     DbError::Decode {
         column,
         expected,
-        found: found.kind(),
+        found,
     }
 }
 

@@ -89,19 +89,6 @@ impl Statement {
         self
     }
 
-    /// Pushes a comma-separated list of columns.
-    pub fn columns(&mut self, _table: &'static str, columns: &'static str) -> &mut Self {
-        self.push(columns)
-    }
-
-    pub fn column(&mut self, _table: &'static str, column: &'static str) -> &mut Self {
-        self.push(column)
-    }
-
-    pub fn has_table(&self, _table: &str) -> bool {
-        true
-    }
-
     /// One value, as a placeholder.
     pub fn bind(&mut self, value: impl Into<Val>) -> &mut Self {
         self.binds.push(value.into());

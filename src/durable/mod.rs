@@ -5,3 +5,6 @@ pub mod payload;
 pub mod projection;
 pub mod store;
 pub mod stored;
+
+#[cfg(test)]
+mod damage;

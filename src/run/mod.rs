@@ -2,4 +2,5 @@
 
 pub mod diagnosis;
 pub mod list;
+pub mod notice;
 pub mod tag;

@@ -4,9 +4,6 @@
 use chrono::{DateTime, SecondsFormat, SubsecRound as _, TimeDelta, Utc};
 use chrono_tz::Tz;
 
-/// Totals are counted up to here and no further.
-pub const COUNT_CAP: u64 = 10_000;
-
 /// A length of time in its two largest units.
 ///
 /// ```
@@ -180,18 +177,17 @@ pub fn number(n: i64) -> String {
     text
 }
 
-/// A total that was counted no further than [`COUNT_CAP`].
+/// A count that may have stopped short of the truth.
 ///
 /// ```
 /// use plimsoll::web::format::capped;
 ///
-/// assert_eq!(capped(311), "311");
-/// assert_eq!(capped(10_000), "10,000");
-/// assert_eq!(capped(10_001), "10,000+");
+/// assert_eq!(capped(311, false), "311");
+/// assert_eq!(capped(10_000, true), "10,000+");
 /// ```
-pub fn capped(n: u64) -> String {
-    let shown = number(i64::try_from(n.min(COUNT_CAP)).unwrap_or(i64::MAX));
-    if n > COUNT_CAP { shown + "+" } else { shown }
+pub fn capped(n: u32, more: bool) -> String {
+    let shown = number(i64::from(n));
+    if more { shown + "+" } else { shown }
 }
 
 /// An id shortened in the middle: ULIDs made together differ at their end.

@@ -10,7 +10,7 @@ use plimsoll::{
     durable::{
         projection::{list_item::list_item, repair_gate},
         store::runs::{self, extras},
-        stored::{RunSummary, Summary as _},
+        stored::{Notices, RunSummary, Summary as _},
     },
 };
 use serde_json::Value;
@@ -35,15 +35,16 @@ async fn everything(db: &Db) -> Vec<Full> {
     q.push("select ")
         .push(RunSummary::COLUMNS)
         .push(" from {workflow_run_summaries}");
+    let mut notices = Notices::default();
     let mut rows: Vec<RunSummary> = snapshot
         .fetch(q)
         .await
         .unwrap()
         .iter_mut()
-        .map(|row| RunSummary::read(row).unwrap())
+        .map(|row| RunSummary::read(row, &mut notices).unwrap())
         .collect();
     rows.sort_by(|a, b| (b.sort_timestamp, &b.id).cmp(&(a.sort_timestamp, &a.id)));
-    let mut attributes = extras::search_attributes(&mut snapshot, &rows)
+    let mut attributes = extras::search_attributes(&mut snapshot, &rows, &mut notices)
         .await
         .unwrap();
     let mut q = snapshot.statement();

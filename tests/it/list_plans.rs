@@ -11,7 +11,7 @@ use plimsoll::{
             counts::{CAP, CountCache},
             extras,
         },
-        stored::ListedRun,
+        stored::{ListedRun, Notices},
     },
 };
 use serde_json::Value;
@@ -92,7 +92,12 @@ async fn statements(db: &Db, filter: &Filter) -> Vec<(String, Statement)> {
         let (first, all) = recorded(runs::page::<ListedRun>(&mut snapshot, &request)).await;
         keep("first page", all);
         let first = first.unwrap();
-        let (beside, all) = recorded(extras::beside(&mut snapshot, &first.rows)).await;
+        let (beside, all) = recorded(extras::beside(
+            &mut snapshot,
+            &first.rows,
+            &mut Notices::default(),
+        ))
+        .await;
         beside.unwrap();
         keep("beside", all);
         request.cursor = first.next;

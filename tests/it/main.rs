@@ -9,6 +9,7 @@ mod column_kinds;
 mod compare;
 mod conformance;
 mod copying;
+mod damage;
 mod diagnosis;
 mod list_http;
 mod list_item;

@@ -88,7 +88,8 @@ on_every_database! {
         let mut paths: Vec<String> = [
             "/", "/livez", "/up", "/readyz", "/favicon.ico", "/waterline", "/waterline/", "/waterline/runs", "/waterline/styleguide",
             "/waterline/find", "/waterline/find?q=nothing", "/waterline/nowhere", "/waterline/instances/nobody",
-            "/waterline/instances/nobody/runs/none", "/waterline/api/nowhere", "/waterline/runs?status=bogus",
+            "/waterline/instances/nobody/runs/none", "/waterline/api/instances/nobody", "/waterline/api/instances/nobody/runs/none",
+            "/waterline/api/flows/nobody", "/waterline/api/instances/nobody?history_limit=7", "/waterline/api/nowhere", "/waterline/runs?status=bogus",
             "/waterline/runs?cursor=prev~~x", "/waterline/runs?sort_direction=asc&per_page=100",
         ]
         .map(str::to_owned)
@@ -107,12 +108,17 @@ on_every_database! {
             paths.push(format!("/waterline/instances/{instance}"));
             paths.push(format!("/waterline/instances/{instance}/runs/{run}"));
             paths.push(format!("/waterline/find?q={run}"));
+            paths.push(format!("/waterline/api/instances/{instance}"));
+            paths.push(format!("/waterline/api/instances/{instance}?history_limit=50"));
+            paths.push(format!("/waterline/api/instances/{instance}/runs/{run}"));
+            paths.push(format!("/waterline/api/flows/{run}?history_limit=all"));
+            paths.push(format!("/waterline/api/flows/{instance}"));
         }
         for path in &paths {
             open(&server, path).await;
         }
         // What changes something is asked for with another method, which pages refuse.
-        for path in ["/waterline/runs", "/waterline/api/flows/all"] {
+        for path in ["/waterline/runs", "/waterline/api/flows/all", "/waterline/api/instances/nobody", "/waterline/api/instances/nobody/runs/none"] {
             assert_eq!(server.post(path).await.status_code(), 405, "{path}");
             assert_eq!(server.delete(path).await.status_code(), 405, "{path}");
         }

@@ -28,6 +28,7 @@ pub mod list_row;
 pub mod liveness;
 pub mod logs;
 pub mod navigation;
+pub mod notices;
 pub mod parallel;
 pub mod policies;
 pub mod progress;

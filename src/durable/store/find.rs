@@ -12,60 +12,27 @@ pub struct Found {
 }
 
 /// Each arm is one lookup in a primary key or a single-column index.
-const ARMS: &[(&str, &str)] = &[
-    (
-        "workflow_runs",
-        "select 'run' as kind, workflow_instance_id as instance_id, id as run_id from {workflow_runs} where id in ",
-    ),
-    (
-        "workflow_instances",
-        "select 'instance', id, null from {workflow_instances} where id in ",
-    ),
-    (
-        "workflow_tasks",
-        "select 'task', r.workflow_instance_id, r.id from {workflow_tasks} x \
+const ARMS: &[&str] = &[
+    "select 'run' as kind, workflow_instance_id as instance_id, id as run_id from {workflow_runs} where id in ",
+    "select 'instance', id, null from {workflow_instances} where id in ",
+    "select 'task', r.workflow_instance_id, r.id from {workflow_tasks} x \
       join {workflow_runs} r on r.id = x.workflow_run_id where x.id in ",
-    ),
-    (
-        "activity_executions",
-        "select 'activity execution', r.workflow_instance_id, r.id from {activity_executions} x \
+    "select 'activity execution', r.workflow_instance_id, r.id from {activity_executions} x \
       join {workflow_runs} r on r.id = x.workflow_run_id where x.id in ",
-    ),
-    (
-        "activity_attempts",
-        "select 'activity attempt', r.workflow_instance_id, r.id from {activity_attempts} x \
+    "select 'activity attempt', r.workflow_instance_id, r.id from {activity_attempts} x \
       join {workflow_runs} r on r.id = x.workflow_run_id where x.id in ",
-    ),
-    (
-        "workflow_failures",
-        "select 'failure', r.workflow_instance_id, r.id from {workflow_failures} x \
+    "select 'failure', r.workflow_instance_id, r.id from {workflow_failures} x \
       join {workflow_runs} r on r.id = x.workflow_run_id where x.id in ",
-    ),
-    (
-        "workflow_run_timers",
-        "select 'timer', r.workflow_instance_id, r.id from {workflow_run_timers} x \
+    "select 'timer', r.workflow_instance_id, r.id from {workflow_run_timers} x \
       join {workflow_runs} r on r.id = x.workflow_run_id where x.id in ",
-    ),
-    (
-        "workflow_commands",
-        "select 'command', r.workflow_instance_id, r.id from {workflow_commands} x \
+    "select 'command', r.workflow_instance_id, r.id from {workflow_commands} x \
       join {workflow_runs} r on r.id = x.workflow_run_id where x.id in ",
-    ),
-    (
-        "workflow_signal_records",
-        "select 'signal', r.workflow_instance_id, r.id from {workflow_signal_records} x \
+    "select 'signal', r.workflow_instance_id, r.id from {workflow_signal_records} x \
       join {workflow_runs} r on r.id = x.workflow_run_id where x.id in ",
-    ),
-    (
-        "workflow_updates",
-        "select 'update', r.workflow_instance_id, r.id from {workflow_updates} x \
+    "select 'update', r.workflow_instance_id, r.id from {workflow_updates} x \
       join {workflow_runs} r on r.id = x.workflow_run_id where x.id in ",
-    ),
-    (
-        "workflow_history_events",
-        "select 'event', r.workflow_instance_id, r.id from {workflow_history_events} x \
+    "select 'event', r.workflow_instance_id, r.id from {workflow_history_events} x \
       join {workflow_runs} r on r.id = x.workflow_run_id where x.id in ",
-    ),
 ];
 
 /// Everything that has this id, most direct first. The engine makes some ids in upper case and
@@ -78,11 +45,7 @@ pub async fn by_id(snapshot: &mut Snapshot, id: &str) -> Result<Vec<Found>, DbEr
     ];
     spellings.dedup();
     let mut q = snapshot.statement();
-    let arms = ARMS
-        .iter()
-        .filter(|(table, _)| q.has_table(table))
-        .map(|(_, arm)| *arm);
-    for (n, arm) in arms.collect::<Vec<_>>().into_iter().enumerate() {
+    for (n, arm) in ARMS.iter().enumerate() {
         if n > 0 {
             q.push(" union all ");
         }

@@ -7,7 +7,7 @@ use crate::{
     db::{DbError, Json, Snapshot},
     durable::{
         projection::{current_run, related::Related},
-        stored::{ListedRun, RunRow},
+        stored::{ListedRun, Notices, RunRow},
     },
 };
 
@@ -18,6 +18,7 @@ pub struct RunHead {
     pub summary: Option<ListedRun>,
     /// The line a demo situation tells about itself.
     pub story: Option<String>,
+    pub notices: Notices,
 }
 
 /// Whether there is a run of this id.
@@ -61,7 +62,7 @@ pub async fn run_head(
 ) -> Result<Option<RunHead>, DbError> {
     let mut q = snapshot.statement();
     q.push("select ")
-        .columns("workflow_runs", RunRow::COLUMNS)
+        .push(RunRow::COLUMNS)
         .push(" from {workflow_runs} where workflow_instance_id = ")
         .bind(instance_id)
         .push(" and id = ")
@@ -69,23 +70,25 @@ pub async fn run_head(
     let Some(mut row) = snapshot.fetch_one(q).await? else {
         return Ok(None);
     };
-    let run = RunRow::read(&mut row)?;
+    let mut notices = Notices::default();
+    let run = RunRow::read(&mut row, &mut notices)?;
     let mut q = snapshot.statement();
     q.push("select ")
-        .columns("workflow_run_summaries", ListedRun::COLUMNS)
+        .push(ListedRun::COLUMNS)
         .push(" from {workflow_run_summaries} where id = ")
         .bind(&run.id);
     let summary = snapshot
         .fetch_one(q)
         .await?
         .as_mut()
-        .map(ListedRun::read)
+        .map(|row| ListedRun::read(row, &mut notices))
         .transpose()?;
     let story = story(snapshot, &run.id).await?;
     Ok(Some(RunHead {
         run,
         summary,
         story,
+        notices,
     }))
 }
 

@@ -3,6 +3,7 @@
 
 pub mod find;
 pub mod head;
+pub(in crate::durable) mod run_rows;
 pub mod runs;
 pub mod schema;
 pub mod snapshot;

@@ -303,6 +303,13 @@ pub struct Noted<T> {
     pub value: T,
 }
 
+impl<T> Noted<T> {
+    /// `Some` when the key is there, whatever it holds.
+    pub fn seen(&self) -> Option<&T> {
+        self.present.then_some(&self.value)
+    }
+}
+
 impl<T> Deref for Noted<T> {
     type Target = T;
 
@@ -333,13 +340,6 @@ pub fn read_value<T: DeserializeOwned + Default>(value: &Value) -> T {
         .ok()
         .and_then(|map| map.0)
         .map_or_else(T::default, |value| *value)
-}
-
-/// For keys whose presence matters: `Some` when the key is there, whatever it holds.
-pub fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    deserializer: D,
-) -> Result<Option<T>, D::Error> {
-    T::deserialize(deserializer).map(Some)
 }
 
 /// `…T10:11:12.123456Z`, `…T10:11:12+00:00`, or the space-separated form of a row, in UTC.

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 
 use super::{
     loose::Raw,
+    notice::{Cells, Notices},
     words::{
         ActivityStatus, AttemptStatus, ClosedReason, CommandStatus, CommandType, FailureCategory,
         LivenessState, RepairBlockedReason, RunStatus, SignalStatus, StatusBucket, TaskStatus,
@@ -12,11 +13,12 @@ use super::{
 };
 use crate::db::{DbError, Json, Row};
 
-/// Declares a row struct with `TABLE`, `COLUMNS` and `read`.
+/// Declares a row struct with `TABLE`, `COLUMNS` and `read`. The first column names the row.
 ///
 /// Kinds: `text`, `int`, `flag` must be there (a missing number or flag of an older engine reads
-/// as 0 or false); `text?`, `int?`, `time?`, `utc?`, `json?` may be null; `raw?` is JSON
-/// that stays text until asked for; a type in parentheses is one of the engine's words.
+/// as 0 or false); `text?`, `int?`, `time?`, `utc?`, `json?` may be null; `raw?` is JSON that
+/// stays text until asked for; a type in parentheses is one of the engine's words. What a cell
+/// cannot give is absent and noted, see [`Cells`].
 macro_rules! rows {
     ($($(#[$doc:meta])* $name:ident in $table:literal { $($column:ident: $kind:ident $(($word:ident))? $([$opt:tt])?,)+ })+) => {$(
         $(#[$doc])*
@@ -31,9 +33,15 @@ macro_rules! rows {
             /// The columns [`Self::read`] expects, in its order.
             pub const COLUMNS: &'static str = rows!(@columns $($column)+);
 
-            pub fn read(row: &mut Row) -> Result<Self, DbError> {
-                Ok(Self { $($column: rows!(@read row, $column, $kind $(($word))? $([$opt])?),)+ })
+            pub fn read(row: &mut Row, notices: &mut Notices) -> Result<Self, DbError> {
+                let mut cells = Cells::of(Self::TABLE, row, notices);
+                Ok(Self { $($column: rows!(@read cells, $column, $kind $(($word))? $([$opt])?),)+ })
             }
+
+            /// Name and kind of each column, for tests that damage rows.
+            #[cfg(test)]
+            pub const KINDS: &'static [(&'static str, &'static str)] =
+                &[$((stringify!($column), stringify!($kind)),)+];
         }
     )+};
 
@@ -49,17 +57,17 @@ macro_rules! rows {
     (@type word($word:ident)) => { $word };
     (@type word($word:ident)[?]) => { Option<$word> };
 
-    (@read $row:ident, $column:ident, text) => { $row.text(stringify!($column))? };
-    (@read $row:ident, $column:ident, text[?]) => { $row.opt_text(stringify!($column))? };
-    (@read $row:ident, $column:ident, int) => { $row.opt_int(stringify!($column))?.unwrap_or(0) };
-    (@read $row:ident, $column:ident, int[?]) => { $row.opt_int(stringify!($column))? };
-    (@read $row:ident, $column:ident, flag) => { $row.opt_bool(stringify!($column))?.unwrap_or(false) };
-    (@read $row:ident, $column:ident, time[?]) => { $row.opt_time(stringify!($column))? };
-    (@read $row:ident, $column:ident, utc[?]) => { $row.opt_utc(stringify!($column))? };
-    (@read $row:ident, $column:ident, json[?]) => { $row.opt_json(stringify!($column))? };
-    (@read $row:ident, $column:ident, raw[?]) => { Raw::of_column($row.opt_text(stringify!($column))?) };
-    (@read $row:ident, $column:ident, word($word:ident)) => { $word::from($row.text(stringify!($column))?) };
-    (@read $row:ident, $column:ident, word($word:ident)[?]) => { $row.opt_text(stringify!($column))?.map($word::from) };
+    (@read $cells:ident, $column:ident, text) => { $cells.text(stringify!($column))? };
+    (@read $cells:ident, $column:ident, text[?]) => { $cells.opt_text(stringify!($column))? };
+    (@read $cells:ident, $column:ident, int) => { $cells.opt_int(stringify!($column))?.unwrap_or(0) };
+    (@read $cells:ident, $column:ident, int[?]) => { $cells.opt_int(stringify!($column))? };
+    (@read $cells:ident, $column:ident, flag) => { $cells.flag(stringify!($column))? };
+    (@read $cells:ident, $column:ident, time[?]) => { $cells.opt_time(stringify!($column))? };
+    (@read $cells:ident, $column:ident, utc[?]) => { $cells.opt_utc(stringify!($column))? };
+    (@read $cells:ident, $column:ident, json[?]) => { $cells.opt_json(stringify!($column))? };
+    (@read $cells:ident, $column:ident, raw[?]) => { Raw::of_column($cells.opt_text(stringify!($column))?) };
+    (@read $cells:ident, $column:ident, word($word:ident)) => { $cells.word::<$word>(stringify!($column))? };
+    (@read $cells:ident, $column:ident, word($word:ident)[?]) => { $cells.opt_word::<$word>(stringify!($column))? };
 
     (@columns $first:ident $($rest:ident)*) => { concat!(stringify!($first) $(, ", ", stringify!($rest))*) };
 }
@@ -494,8 +502,8 @@ rows! {
 
     /// A parent or child as the engine last projected it.
     LineageEntry in "workflow_run_lineage_entries" {
-        direction: text,
         lineage_id: text,
+        direction: text,
         position: int,
         link_type: text,
         child_call_id: text[?],
@@ -513,11 +521,12 @@ rows! {
         payload: raw[?],
     }
 }
+
 /// A row of `workflow_run_summaries`, read whole or in part.
 pub trait Summary: Sized {
     const COLUMNS: &'static str;
 
-    fn read(row: &mut Row) -> Result<Self, DbError>;
+    fn read(row: &mut Row, notices: &mut Notices) -> Result<Self, DbError>;
     fn id(&self) -> &str;
     fn started_at(&self) -> Option<DateTime<Utc>>;
     fn sort_timestamp(&self) -> Option<DateTime<Utc>>;
@@ -540,8 +549,8 @@ macro_rules! summaries {
         impl Summary for $name {
             const COLUMNS: &'static str = Self::COLUMNS;
 
-            fn read(row: &mut Row) -> Result<Self, DbError> {
-                Self::read(row)
+            fn read(row: &mut Row, notices: &mut Notices) -> Result<Self, DbError> {
+                Self::read(row, notices)
             }
 
             fn id(&self) -> &str {

@@ -11,7 +11,7 @@ use crate::{
     durable::{
         projection::list_item::{list_item, unprojected_item},
         store::runs::{self, Cursor, Filter, RunPage, Skipped, counts::CAP, extras},
-        stored::RunSummary,
+        stored::{Notices, RunSummary},
     },
     web::{api, error::AppError, pages::runs::ListRequest, state::App},
 };
@@ -91,17 +91,19 @@ async fn list(app: App, bucket: String, mut list: ListRequest) -> Result<Json<Va
             }
         }
     }
-    let page = if beyond {
+    let mut page = if beyond {
         RunPage {
             rows: Vec::new(),
             previous: None,
             next: None,
             looked: None,
+            notices: Notices::default(),
         }
     } else {
         runs::page(&mut snapshot, &list.page).await?
     };
-    let mut attributes = extras::search_attributes(&mut snapshot, &page.rows).await?;
+    let mut attributes =
+        extras::search_attributes(&mut snapshot, &page.rows, &mut page.notices).await?;
     snapshot.end().await;
 
     let mut data: Vec<Value> = page
@@ -117,6 +119,7 @@ async fn list(app: App, bucket: String, mut list: ListRequest) -> Result<Json<Va
             .map(unprojected_item)
             .filter(belongs);
         data.splice(0..0, degraded);
+        page.notices.extend(&counts.notices);
     }
     Ok(Json(document(
         &app,
@@ -218,6 +221,7 @@ fn document(
             "bucket": bucket,
             "applied": applied,
         },
+        "plimsoll": { "notices": page.notices.list() },
         // Set when no index serves the filter: how far this answer looked.
         "looked": page.looked.as_ref().map(|looked| json!({
             "rows": looked.rows,

@@ -18,12 +18,14 @@ use crate::{
             diagnosis,
             drift::{self, Drift},
             liveness::Standing,
+            notices::notices,
             retries::{self, RetryState},
         },
         store::{
             head,
             snapshot::{RunSnapshot, TimelineCache},
         },
+        stored::Notice,
     },
     run::diagnosis::Diagnosis,
     web::{error::AppError, state::App},
@@ -145,11 +147,16 @@ struct Ours<'a> {
     diagnosis: Diagnosis,
     drift: Vec<Drift>,
     retries: Retries<'a>,
+    notices: Vec<Notice>,
+    notices_left_out: usize,
 }
 
 impl<'a> Ours<'a> {
     fn of(projected: &'a Projected<'_>) -> Self {
+        let notices = notices(projected.cx.snapshot);
         Self {
+            notices_left_out: notices.left_out(),
+            notices: notices.list().to_vec(),
             recomputed_at: projected.cx.now,
             recomputed: &projected.standing,
             diagnosis: diagnosis::diagnose(projected),

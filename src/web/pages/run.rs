@@ -8,13 +8,16 @@ use axum::{
 
 use crate::{
     durable::{
-        projection::list_row::{list_row, unprojected_row},
+        projection::{
+            list_row::{list_row, unprojected_row},
+            notices,
+        },
         store::{
             head::{RunHead, current_run_id, run_head},
             runs::extras,
         },
     },
-    run::{list::ListRow, tag::Tag},
+    run::{list::ListRow, notice::Notice, tag::Tag},
     web::{
         error::AppError,
         filters,
@@ -30,6 +33,7 @@ struct RunView {
     layout: Layout,
     row: ListRow,
     head: RunHead,
+    notices: Vec<Notice>,
     started: Option<Moment>,
     closed: Option<Moment>,
     /// Name and moment of each deadline.
@@ -67,7 +71,7 @@ async fn show(
         Some(run_id) => run_head(&mut snapshot, instance, run_id).await?,
         None => None,
     };
-    let Some(head) = head else {
+    let Some(mut head) = head else {
         return Err(AppError::NotFound {
             what: match run {
                 Some(run) => format!("Run {run} of instance {instance}"),
@@ -80,7 +84,7 @@ async fn show(
         None => unprojected_row(&head.run, layout.now),
         Some(summary) => {
             let rows = std::slice::from_ref(summary);
-            let mut beside = extras::beside(&mut snapshot, rows).await?;
+            let mut beside = extras::beside(&mut snapshot, rows, &mut head.notices).await?;
             let beside = beside.remove(&summary.id).unwrap_or_default();
             list_row(
                 summary,
@@ -105,6 +109,7 @@ async fn show(
         .collect(),
         layout: layout.title(head.run.workflow_type.clone()).at(Nav::Runs),
         row,
+        notices: notices::shown(&head.notices),
         head,
     };
     Ok(Html(view.render()?))

@@ -39,38 +39,30 @@ pub fn needs_rules(terms: &[&Term]) -> bool {
 pub fn push(q: &mut Statement, term: &Term) {
     match (term.field.kind, &term.test) {
         (Kind::Exact(column), Test::Null) => {
-            q.column("workflow_run_summaries", column).push(" is null");
+            q.push(column).push(" is null");
         }
         (
             Kind::Exact(column) | Kind::Choice(column, _) | Kind::Word(column, _),
             Test::Text(text),
         ) => {
-            q.column("workflow_run_summaries", column)
-                .push(" = ")
-                .bind(text);
+            q.push(column).push(" = ").bind(text);
         }
         (Kind::Flag(column), Test::Flag(on)) => {
-            q.column("workflow_run_summaries", column).push(if *on {
-                " = true"
-            } else {
-                " = false"
-            });
+            q.push(column)
+                .push(if *on { " = true" } else { " = false" });
         }
         (Kind::Presence(column), Test::Flag(set)) => {
-            q.column("workflow_run_summaries", column).push(if *set {
-                " is not null"
-            } else {
-                " is null"
-            });
+            q.push(column)
+                .push(if *set { " is not null" } else { " is null" });
         }
         (Kind::Prefix(column), Test::Text(text)) => {
-            q.column("workflow_run_summaries", column)
+            q.push(column)
                 .push(" like ")
                 .bind(like("", text))
                 .push(" escape '!'");
         }
         (Kind::Contains(column), Test::Text(text)) => {
-            q.column("workflow_run_summaries", column)
+            q.push(column)
                 .push(" like ")
                 .bind(like("%", text))
                 .push(" escape '!'");

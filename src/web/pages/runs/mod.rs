@@ -19,7 +19,10 @@ use self::{
 use crate::{
     db::Snapshot,
     durable::{
-        projection::list_row::{list_row, unprojected_row},
+        projection::{
+            list_row::{list_row, unprojected_row},
+            notices,
+        },
         store::runs::{
             self, CHECKED, Cursor, Direction, Filter, FilterError, PageRequest, RunPage, Way,
             counts::{BucketCounts, Capped},
@@ -27,7 +30,7 @@ use crate::{
         },
         stored::ListedRun,
     },
-    run::list::ListRow,
+    run::{list::ListRow, notice::Notice},
     web::{
         error::AppError,
         filters,
@@ -56,6 +59,7 @@ struct RunsView {
     rows: Vec<RowView>,
     unprojected: Vec<RowView>,
     checked: String,
+    notices: Vec<Notice>,
     empty: Option<Empty>,
     sizes: Vec<Chip>,
     order: Chip,
@@ -136,8 +140,8 @@ pub async fn show(
         .total(db, app.clock, list.query(), &list.page.filter);
     let total = total.await.map_err(|error| AppError::from(&error))?;
     let mut snapshot = db.snapshot().await?;
-    let page = runs::page::<ListedRun>(&mut snapshot, &list.page).await?;
-    let mut beside = extras::beside(&mut snapshot, &page.rows).await?;
+    let mut page = runs::page::<ListedRun>(&mut snapshot, &list.page).await?;
+    let mut beside = extras::beside(&mut snapshot, &page.rows, &mut page.notices).await?;
     let ways = if page.rows.is_empty() && page.next.is_none() {
         hiding(&mut snapshot, &list.page).await?
     } else {
@@ -150,6 +154,9 @@ pub async fn show(
         list_row(summary, &beside.failures, beside.retrying.as_ref(), now)
     });
     let first_page = list.page.filter.is_empty() && list.page.cursor.is_none();
+    if first_page {
+        page.notices.extend(&counts.notices);
+    }
     let answer = Answer {
         rows: rows.collect(),
         unprojected: if first_page {
@@ -163,6 +170,7 @@ pub async fn show(
         },
         total: total.rows,
         counted_at: total.counted_at.min(counts.counted_at),
+        notices: notices::shown(&page.notices),
         page: Some(page),
         ways,
     };
@@ -202,6 +210,7 @@ struct Answer {
     total: Option<Capped>,
     counted_at: DateTime<Utc>,
     page: Option<RunPage<ListedRun>>,
+    notices: Vec<Notice>,
     ways: Vec<usize>,
 }
 
@@ -213,6 +222,7 @@ impl Answer {
             total: None,
             counted_at,
             page: None,
+            notices: Vec::new(),
             ways: Vec::new(),
         }
     }
@@ -265,6 +275,7 @@ impl RunsView {
             errors: list.errors.clone(),
             empty,
             checked: format::number(i64::from(CHECKED)),
+            notices: answer.notices,
             sizes: SIZES
                 .map(|size| Chip {
                     href: href(list.changed(&[("per_page", Some(&size.to_string()))])),
@@ -363,8 +374,7 @@ fn buckets(
 }
 
 fn capped(count: Capped) -> String {
-    let n = format::number(i64::from(count.n));
-    if count.more { n + "+" } else { n }
+    format::capped(count.n, count.more)
 }
 
 /// How many runs the whole list has, as far as it is known.
