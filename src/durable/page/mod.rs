@@ -15,14 +15,14 @@ mod waits;
 
 use crate::{
     durable::projection::{Projected, diagnosis},
-    run::{page::Page, window::Asked},
+    run::{page::Page, timeline::draw::Range, window::Asked},
 };
 
-pub fn page(p: &Projected<'_>, asked: &Asked) -> Page {
+pub fn page(p: &Projected<'_>, asked: &Asked, range: Range) -> Page {
     Page {
         head: head::head(p),
         diagnosis: diagnosis::diagnose(p),
-        timeline: timeline::timeline(p, asked),
+        timeline: timeline::timeline(p, asked, range),
         activities: activities::activities(p, asked),
         exceptions: exceptions::exceptions(p, asked),
         tasks: tasks::tasks(p, asked),
