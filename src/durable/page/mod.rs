@@ -15,7 +15,7 @@ mod waits;
 
 use crate::{
     durable::projection::{Projected, diagnosis},
-    run::{page::Page, timeline::draw::Range, window::Asked},
+    run::{diagnosis::Diagnosis, head::Head, page::Page, timeline::draw::Range, window::Asked},
 };
 
 pub fn page(p: &Projected<'_>, asked: &Asked, range: Range) -> Page {
@@ -34,4 +34,9 @@ pub fn page(p: &Projected<'_>, asked: &Asked, range: Range) -> Page {
         data: data::data(p, asked),
         history: history::history(p, asked),
     }
+}
+
+/// What a list shows of a run that is pointed at.
+pub fn card(p: &Projected<'_>) -> (Head, Diagnosis) {
+    (head::head(p), diagnosis::diagnose(p))
 }

@@ -134,6 +134,7 @@ fn of_run(p: &Projected<'_>) -> Unit {
         failed: phase == Phase::Failed,
         spans: vec![waited(phase, from, to.max(from), "the run")],
         facts: Vec::new(),
+        row: None,
         leads_to: None,
     }
 }
@@ -199,6 +200,7 @@ fn of_activity(p: &Projected<'_>, activity: &Activity) -> Unit {
         failed: activity.status == ActivityStatus::Failed,
         spans,
         facts,
+        row: Some(format!("activity-{}", activity.id)),
         leads_to: None,
     }
 }
@@ -348,6 +350,7 @@ fn of_timer(p: &Projected<'_>, timer: &Timer) -> Unit {
         failed: false,
         spans,
         facts: vec![("Timer id", timer.id.clone())],
+        row: Some(format!("wait-timer:{}", timer.id)),
         leads_to: None,
     }
 }
@@ -365,6 +368,7 @@ fn length(seconds: i64) -> String {
 /// One wait as a row: what it waits for, from when to when.
 struct Waited<'w> {
     id: String,
+    wait_id: &'w str,
     kind: Kind,
     name: &'w str,
     status: &'static str,
@@ -411,6 +415,7 @@ impl Waited<'_> {
             failed: false,
             spans,
             facts: Vec::new(),
+            row: Some(format!("wait-{}", self.wait_id)),
             leads_to: None,
         }
     }
@@ -419,6 +424,7 @@ impl Waited<'_> {
 fn of_condition(p: &Projected<'_>, wait: &ConditionWait) -> Unit {
     Waited {
         id: format!("condition-{}", wait.condition_wait_id),
+        wait_id: &wait.condition_wait_id,
         kind: Kind::Condition,
         name: wait.condition_key.as_deref().unwrap_or("condition"),
         status: wait.status,
@@ -433,6 +439,7 @@ fn of_condition(p: &Projected<'_>, wait: &ConditionWait) -> Unit {
 fn of_signal_wait(p: &Projected<'_>, wait: &SignalWait, signals: &[&Signal]) -> Unit {
     let mut unit = Waited {
         id: format!("signal-wait-{}", wait.signal_wait_id),
+        wait_id: &wait.signal_wait_id,
         kind: Kind::Signal,
         name: &wait.signal_name,
         status: wait.status,
@@ -508,6 +515,7 @@ fn of_signal(p: &Projected<'_>, signal: &Signal) -> Unit {
         failed: false,
         spans,
         facts: Vec::new(),
+        row: id.map(|id| format!("signal-{id}")),
         leads_to: None,
     }
 }
@@ -546,6 +554,7 @@ fn of_update(p: &Projected<'_>, update: &Update) -> Unit {
         failed,
         spans,
         facts: Vec::new(),
+        row: id.map(|id| format!("update-{id}")),
         leads_to: None,
     }
 }
@@ -583,6 +592,10 @@ fn of_child(p: &Projected<'_>, child: &Child<'_>) -> Unit {
             .iter()
             .map(|id| ("Child instance", id.clone()))
             .collect(),
+        row: child
+            .child_workflow_run_id
+            .as_ref()
+            .map(|id| format!("child-{id}")),
         leads_to: child
             .child_workflow_instance_id
             .clone()

@@ -260,6 +260,7 @@ fn as_one(group: Vec<Unit>, name: Option<&str>) -> Option<(Unit, Option<usize>)>
         (failed, open) => format!("{count}, {failed} of them failed, {open} open"),
     };
     first.facts = Vec::new();
+    first.row = None;
     first.leads_to = None;
     Some((first, Some(count)))
 }
@@ -275,7 +276,7 @@ fn bars(unit: &Unit, scale: &Scale, from: DateTime<Utc>, to: DateTime<Utc>) -> V
         let (mut x, end) = (scale.place(span.from), scale.place(span.to));
         let mut width = (end - x).max(THIN);
         match span.phase {
-            Phase::Ahead => {
+            Phase::Ahead if span.attempt.is_some() => {
                 x = x.max(ahead);
                 width = AHEAD;
                 ahead = x + AHEAD + 0.4;
@@ -284,16 +285,20 @@ fn bars(unit: &Unit, scale: &Scale, from: DateTime<Utc>, to: DateTime<Utc>) -> V
                     continue;
                 }
             }
-            Phase::Moment => width = 0.0,
+            Phase::Moment | Phase::Ahead => width = 0.0,
             _ => {}
         }
         let x = x.min(100.0 - width);
-        let (label, tight) = label(span, width);
+        let (left, right) = match span.phase {
+            Phase::Ahead => (x, x + width),
+            _ => scale.widest(span.from.max(from), span.to.min(to)),
+        };
+        let (label, tight) = label(span, right - left);
         bars.push(Bar {
             span: span.clone(),
             x: Share(x),
             width: Share(width),
-            middle: Share(x + width / 2.0),
+            middle: Share(f64::midpoint(left, right)),
             thin: is_wait(unit.kind),
             label,
             tight,
@@ -423,7 +428,7 @@ fn labels(
                 middle: Share(middle),
                 length: *end - *start,
                 ahead: *start >= now,
-                level: level(middle - 7.0, middle + 7.0),
+                level: level(middle - 6.0, middle + 6.0),
             }
         })
         .collect();
@@ -479,6 +484,7 @@ mod tests {
             failed: spans.iter().any(|span| span.phase == Phase::Failed),
             spans,
             facts: Vec::new(),
+            row: None,
             leads_to: None,
         }
     }

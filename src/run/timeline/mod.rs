@@ -150,6 +150,8 @@ pub struct Unit {
     pub spans: Vec<Span>,
     /// What else is known of it: name and value.
     pub facts: Vec<(&'static str, String)>,
+    /// The anchor of the row that tells more of it.
+    pub row: Option<String>,
     /// The run it leads to: instance and run.
     pub leads_to: Option<(String, String)>,
 }

@@ -3,10 +3,10 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 /// How wide a fold is drawn, and how many there may be.
-const FOLD: f64 = 7.0;
-const MOST: usize = 5;
+const FOLD: f64 = 6.0;
+const MOST: usize = 4;
 /// A stretch is folded when it takes up more than this share of what is not folded yet.
-const LONG: f64 = 0.25;
+const LONG: f64 = 0.3;
 /// Room left free at both ends.
 const MARGIN: f64 = 1.5;
 
@@ -57,6 +57,28 @@ impl Scale {
             since = *end;
         }
         place + seconds(at - since) * self.per_second
+    }
+
+    /// The widest part of a stretch that no fold covers: where it begins and ends.
+    pub fn widest(&self, from: DateTime<Utc>, to: DateTime<Utc>) -> (f64, f64) {
+        let mut pieces = vec![(from, to)];
+        for (start, end) in &self.folds {
+            pieces = pieces
+                .into_iter()
+                .flat_map(|(a, b)| {
+                    if b <= *start || a >= *end {
+                        vec![(a, b)]
+                    } else {
+                        vec![(a, (*start).max(a)), ((*end).min(b), b)]
+                    }
+                })
+                .collect();
+        }
+        pieces
+            .into_iter()
+            .map(|(a, b)| (self.place(a), self.place(b)))
+            .max_by(|(a, b), (c, d)| (b - a).total_cmp(&(d - c)))
+            .unwrap_or_default()
     }
 
     pub fn folds(&self) -> &[(DateTime<Utc>, DateTime<Utc>)] {
@@ -209,6 +231,13 @@ mod tests {
         assert!(end <= at(3_600) && end > at(3_590), "{end}");
         // What happened takes up most of the drawing.
         assert!(scale.place(at(12)) > 80.0, "{}", scale.place(at(12)));
+    }
+
+    #[test]
+    fn a_label_finds_the_part_no_fold_covers() {
+        let scale = scale(&[(0, 5), (6, 12)], 3_600);
+        let (a, b) = scale.widest(at(10), at(3_600));
+        assert!(a < b && b < scale.place(at(1_800)), "{a} {b}");
     }
 
     #[test]

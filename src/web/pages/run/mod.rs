@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::{
     extract::{Path, RawQuery, State},
-    response::Html,
+    response::{Html, IntoResponse as _, Redirect, Response},
 };
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
@@ -19,6 +19,8 @@ use crate::{
         },
     },
     run::{
+        diagnosis::Diagnosis,
+        head::Head,
         page::Page,
         tag::{Mark, Tone},
         timeline::{
@@ -113,6 +115,39 @@ pub async fn selected(
     RawQuery(query): RawQuery,
 ) -> Result<Html<String>, AppError> {
     show(&app, layout, &instance, Some(&run), query).await
+}
+
+/// What a list shows of a run when it is pointed at.
+#[derive(Template)]
+#[template(path = "run/card.html")]
+struct CardView {
+    layout: Layout,
+    head: Head,
+    diagnosis: Diagnosis,
+}
+
+/// A part of the list, for scripts; whoever opens its address gets the run.
+pub async fn card(
+    State(app): State<App>,
+    layout: Layout,
+    Path((instance, run)): Path<(String, String)>,
+) -> Result<Response, AppError> {
+    if !layout.partial {
+        return Ok(Redirect::to(&layout.run_href(&instance, &run)).into_response());
+    }
+    let rows = load(&app, &instance, Some(&run)).await?;
+    let projected = Projected::of(Context {
+        snapshot: &rows,
+        now: layout.now,
+        config: &app.engine,
+    });
+    let (head, diagnosis) = page::card(&projected);
+    let view = CardView {
+        layout,
+        head,
+        diagnosis,
+    };
+    Ok(Html(view.render()?).into_response())
 }
 
 async fn show(
@@ -247,10 +282,15 @@ impl RunView {
         ]))
     }
 
-    /// Where a section tells more of a unit.
-    fn section_href(&self, row: &Row) -> String {
-        let query = self.asked.changed(&[("at", Some(&row.unit.id))]);
-        format!("{}{query}#{}", self.here, segment(&row.unit.id))
+    /// Where the page shows a row, whichever section it is in.
+    fn anchor_href(&self, anchor: &str) -> String {
+        match anchor.strip_prefix("event-") {
+            Some(sequence) => format!("{}/history?at={sequence}#{anchor}", self.here),
+            None => {
+                let query = self.asked.changed(&[("at", Some(anchor))]);
+                format!("{}{query}#{}", self.here, segment(anchor))
+            }
+        }
     }
 
     /// A moment of the axis: the day too where the timeline is longer than that.
