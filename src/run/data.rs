@@ -15,19 +15,12 @@ const INDENTED: usize = 24;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Data {
-    /// Of the messages.
+    /// Over all of it, one after the other.
     pub window: Window,
     pub payloads: Vec<Preview>,
     pub memo: Vec<Entry>,
     pub search_attributes: Vec<Entry>,
     pub messages: Vec<Message>,
-}
-
-impl Data {
-    /// How many things there are to see.
-    pub fn count(&self) -> usize {
-        self.payloads.len() + self.memo.len() + self.search_attributes.len() + self.window.total
-    }
 }
 
 /// A key and its value as JSON.
@@ -36,6 +29,7 @@ pub struct Entry {
     pub key: String,
     /// None when it is too long to stand in the page.
     pub value: Option<String>,
+    pub of: PayloadRef,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -210,7 +204,10 @@ mod tests {
 
     #[test]
     fn a_long_value_is_not_written() {
-        assert_eq!(written(&json!([1, 2]), 100).as_deref(), Some("[\n  1,\n  2\n]"));
+        assert_eq!(
+            written(&json!([1, 2]), 100).as_deref(),
+            Some("[\n  1,\n  2\n]")
+        );
         assert_eq!(written(&json!("x".repeat(200)), 100), None);
         // Short as it is stored, long as it is indented.
         assert_eq!(written(&json!(vec![1; 40]), 100), None);

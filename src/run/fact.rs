@@ -51,13 +51,17 @@ impl Facts {
 
     #[must_use]
     pub fn text(self, name: &'static str, text: Option<impl Into<String>>) -> Self {
-        let text = text.map(Into::into).filter(|text: &String| !text.is_empty());
+        let text = text
+            .map(Into::into)
+            .filter(|text: &String| !text.is_empty());
         self.with(name, text.map(Said::Text))
     }
 
     #[must_use]
     pub fn code(self, name: &'static str, text: Option<impl Into<String>>) -> Self {
-        let text = text.map(Into::into).filter(|text: &String| !text.is_empty());
+        let text = text
+            .map(Into::into)
+            .filter(|text: &String| !text.is_empty());
         self.with(name, text.map(Said::Code))
     }
 

@@ -2,10 +2,12 @@
 
 use chrono::{DateTime, Utc};
 
-use super::tag::Tag;
+use super::{tag::Tag, window::Window};
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
+    pub window: Window,
+    /// In the order they are shown in.
     pub rows: Vec<Event>,
     /// Older events begin below this one.
     pub older: Option<i64>,
@@ -13,8 +15,8 @@ pub struct History {
     pub newer: Option<i64>,
     /// What is shown, and how far was looked for it.
     pub note: String,
-    /// Where to go on looking when nothing more was found in what was looked at.
-    pub look_on: Option<i64>,
+    /// A filter has not looked at everything.
+    pub looks_on: bool,
     /// The event the address asks for, when it is not there.
     pub missing: Option<i64>,
 }

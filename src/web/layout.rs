@@ -13,6 +13,7 @@ use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 
 use crate::web::assets::Assets;
+use crate::web::filters::Shown;
 use crate::web::format::Moment;
 use crate::web::state::{App, BasePath, VERSION};
 
@@ -127,12 +128,26 @@ impl Layout {
         self.base.path(below)
     }
 
+    /// The address of an instance's current run.
+    pub fn instance_href(&self, instance_id: &str) -> String {
+        self.href(&format!("/instances/{}", segment(instance_id)))
+    }
+
+    /// The address of one run.
+    pub fn run_href(&self, instance_id: &str, run_id: &str) -> String {
+        self.href(&format!(
+            "/instances/{}/runs/{}",
+            segment(instance_id),
+            segment(run_id)
+        ))
+    }
+
     pub fn asset(&self, name: &str) -> String {
         Assets::url(&self.base, name)
     }
 
-    pub fn moment(&self, at: DateTime<Utc>) -> Moment {
-        Moment::new(at, self.now, self.zone)
+    pub fn moment(&self, at: impl Shown<DateTime<Utc>>) -> Moment {
+        Moment::new(at.shown(), self.now, self.zone)
     }
 
     pub fn is_at(&self, nav: &Nav) -> bool {
@@ -159,6 +174,13 @@ impl Layout {
     pub fn themes(&self) -> [Theme; Theme::ALL.len()] {
         Theme::ALL
     }
+}
+
+/// Ids are stored text: in a path they must not become more than one segment.
+pub fn segment(text: &str) -> String {
+    url::form_urlencoded::byte_serialize(text.as_bytes())
+        .collect::<String>()
+        .replace('+', "%20")
 }
 
 /// The address to come back to: this one if it can be opened again, the start otherwise.

@@ -141,7 +141,11 @@ fn status(activity: &Activity) -> Tag {
 
 fn marks(activity: &Activity) -> Vec<Tag> {
     let mut marks = Vec::new();
-    if activity.ended.as_ref().is_some_and(|ended| ended.non_retryable) {
+    if activity
+        .ended
+        .as_ref()
+        .is_some_and(|ended| ended.non_retryable)
+    {
         marks.push(Tag::non_retryable());
     }
     if let Some(kind) = activity
@@ -186,9 +190,7 @@ fn backoff(activity: &Activity) -> Vec<TimeDelta> {
 
 fn retry(state: &RetryState) -> Option<shown::Retry> {
     let scheduled = state.scheduled.as_ref().filter(|_| state.waiting)?;
-    let after = scheduled
-        .retry_after_attempt
-        .unwrap_or(state.attempts_made);
+    let after = scheduled.retry_after_attempt.unwrap_or(state.attempts_made);
     let next = after.saturating_add(1);
     let which = match state.max_attempts {
         Some(max) => format!("attempt {next} of {max}"),
@@ -207,11 +209,7 @@ fn retry(state: &RetryState) -> Option<shown::Retry> {
     })
 }
 
-fn notes(
-    now: DateTime<Utc>,
-    activity: &Activity,
-    state: Option<&RetryState>,
-) -> Vec<shown::Note> {
+fn notes(now: DateTime<Utc>, activity: &Activity, state: Option<&RetryState>) -> Vec<shown::Note> {
     let mut notes = Vec::new();
     let mut say = |words: String, at| notes.push(shown::Note { words, at });
     if let Some(state) = state {
@@ -247,7 +245,10 @@ fn notes(
                 activity.deadlines.schedule_to_close,
             ),
             (true, Some(Cut::RunDeadline)) => {
-                say("The run's deadline comes before all tries are used.".into(), None);
+                say(
+                    "The run's deadline comes before all tries are used.".into(),
+                    None,
+                );
             }
             (true, Some(Cut::ExecutionDeadline)) => say(
                 "The execution deadline comes before all tries are used.".into(),

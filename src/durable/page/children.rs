@@ -15,25 +15,30 @@ use crate::{
 
 pub fn children(p: &Projected<'_>, asked: &Asked) -> shown::Children {
     let lineage = lineage(p.cx, &p.related, &p.children);
-    let window = asked.window("children", lineage.continued.len(), |at| {
+    let relatives: Vec<(&Relative, bool)> = lineage
+        .parents
+        .iter()
+        .map(|parent| (parent, true))
+        .chain(lineage.continued.iter().map(|child| (child, false)))
+        .collect();
+    let window = asked.window("children", relatives.len(), |at| {
         let id = at.strip_prefix("child-")?;
-        lineage
-            .continued
+        relatives
             .iter()
-            .position(|relative| relative.workflow_run_id == id)
+            .position(|(relative, _)| relative.workflow_run_id == id)
     });
+    let (parents, children): (Vec<_>, Vec<_>) = window
+        .of(&relatives)
+        .iter()
+        .partition(|(_, parent)| *parent);
     shown::Children {
-        parents: lineage.parents.iter().map(|of| row(of, true)).collect(),
+        parents: parents.into_iter().map(|(of, _)| row(of, true)).collect(),
         this: format!(
             "{} run {}",
             p.cx.snapshot.run.workflow_type, p.cx.snapshot.run.run_number
         ),
         roll_up: roll_up(&lineage.continued),
-        rows: window
-            .of(&lineage.continued)
-            .iter()
-            .map(|of| row(of, false))
-            .collect(),
+        rows: children.into_iter().map(|(of, _)| row(of, false)).collect(),
         window,
     }
 }
@@ -46,9 +51,15 @@ fn status(of: &Relative) -> Option<Tag> {
 /// Failed first, then what is open, then what ended well.
 fn roll_up(children: &[Relative]) -> Vec<(usize, Tag)> {
     let mut counts: Vec<(u8, usize, Tag)> = Vec::new();
-    for child in children.iter().filter(|child| child.link_type == "child_workflow") {
+    for child in children
+        .iter()
+        .filter(|child| child.link_type == "child_workflow")
+    {
         let Some(tag) = status(child) else { continue };
-        match counts.iter_mut().find(|(_, _, known)| known.label == tag.label) {
+        match counts
+            .iter_mut()
+            .find(|(_, _, known)| known.label == tag.label)
+        {
             Some((_, count, _)) => *count += 1,
             None => {
                 let rank = match child.status_bucket.as_deref() {
@@ -115,8 +126,14 @@ fn row(of: &Relative, parent: bool) -> shown::Relative {
             .code("Call id", of.child_call_id.as_deref())
             .count("Sequence", of.sequence)
             .code("Closed reason", of.closed_reason.as_deref())
-            .text("Close policy reason", close.parent_close_policy_reason.as_deref())
-            .text("Close policy error", close.parent_close_policy_error.as_deref())
+            .text(
+                "Close policy reason",
+                close.parent_close_policy_reason.as_deref(),
+            )
+            .text(
+                "Close policy error",
+                close.parent_close_policy_error.as_deref(),
+            )
             .code("Known by", Some(of.history_authority))
             .list(),
     }

@@ -92,7 +92,10 @@ fn row(command: &Command) -> shown::Command {
                 }),
             )
             .code("Intake", intake.and_then(|intake| intake.mode.as_deref()))
-            .code("Intake group", intake.and_then(|intake| intake.group_id.as_deref()))
+            .code(
+                "Intake group",
+                intake.and_then(|intake| intake.group_id.as_deref()),
+            )
             .code("Target", Some(&command.target_scope))
             .code("Asked for run", command.requested_run_id.as_deref())
             .code("Went to run", command.resolved_run_id.as_deref())

@@ -11,39 +11,62 @@ use crate::{
         stored::MessageRow,
     },
     run::{
-        data::{Data, EAGER, EAGER_IN_ROW, Entry, Message, PayloadRef, written},
+        data::{Data, EAGER, EAGER_IN_ROW, Entry, Message, PayloadRef, Preview, written},
         fact::{Facts, RunRef, anchor},
         tag::{Mark, Tag, Tone},
-        window::Asked,
+        window::{Asked, Window},
     },
 };
 
 pub fn data(p: &Projected<'_>, asked: &Asked) -> Data {
     let snapshot = p.cx.snapshot;
-    let window = asked.window("messages", snapshot.messages.len(), |at| {
+    let payloads: Vec<Preview> = ["arguments", "output"]
+        .into_iter()
+        .filter_map(|part| {
+            let of = PayloadRef {
+                of: "run",
+                id: String::new(),
+                part,
+            };
+            payloads::preview(of, &run_payload(p, part)?, EAGER)
+        })
+        .collect();
+    let memo: Vec<_> = entries(&snapshot.memo).collect();
+    let attributes: Vec<_> = entries(&snapshot.search_attributes).collect();
+    // One after the other, so that one window pages through all of it.
+    let before = payloads.len() + memo.len() + attributes.len();
+    let window = asked.window("data", before + snapshot.messages.len(), |at| {
         let id = at.strip_prefix("message-")?;
-        snapshot
+        let found = snapshot
             .messages
             .iter()
-            .position(|message| message.id.to_string() == id)
+            .position(|message| message.id.to_string() == id)?;
+        Some(before + found)
     });
     Data {
-        payloads: ["arguments", "output"]
-            .into_iter()
-            .filter_map(|part| {
-                let of = PayloadRef {
-                    of: "run",
-                    id: String::new(),
-                    part,
-                };
-                payloads::preview(of, &run_payload(p, part)?, EAGER)
-            })
+        memo: part(window, payloads.len(), &memo)
+            .iter()
+            .map(|(key, value)| entry("memo", key, value))
             .collect(),
-        memo: entries(&snapshot.memo),
-        search_attributes: entries(&snapshot.search_attributes),
-        messages: window.of(&snapshot.messages).iter().map(message).collect(),
+        search_attributes: part(window, payloads.len() + memo.len(), &attributes)
+            .iter()
+            .map(|(key, value)| entry("search_attribute", key, value))
+            .collect(),
+        messages: part(window, before, &snapshot.messages)
+            .iter()
+            .map(message)
+            .collect(),
+        payloads: part(window, 0, &payloads).to_vec(),
         window,
     }
+}
+
+/// What a window shows of a list that begins at `start`.
+fn part<T>(window: Window, start: usize, list: &[T]) -> &[T] {
+    let from = window.from.saturating_sub(start).min(list.len());
+    let end = window.from.saturating_add(window.len);
+    let to = end.saturating_sub(start).min(list.len());
+    list.get(from..to).unwrap_or_default()
 }
 
 /// The run's own arguments or output.
@@ -64,14 +87,21 @@ pub(super) fn run_payload(p: &Projected<'_>, part: &str) -> Option<Payload> {
     Some(payload::decode(codec.as_deref(), text.as_deref()))
 }
 
-fn entries(map: &Map<String, Value>) -> Vec<Entry> {
+fn entries(map: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
     map.iter()
         .filter(|(key, _)| *key != crate::demo::STORY_MEMO)
-        .map(|(key, value)| Entry {
-            key: key.clone(),
-            value: written(value, EAGER_IN_ROW),
-        })
-        .collect()
+}
+
+fn entry(of: &'static str, key: &str, value: &Value) -> Entry {
+    Entry {
+        key: key.to_owned(),
+        value: written(value, EAGER_IN_ROW),
+        of: PayloadRef {
+            of,
+            id: key.to_owned(),
+            part: "value",
+        },
+    }
 }
 
 fn message(row: &MessageRow) -> Message {
@@ -105,11 +135,17 @@ fn message(row: &MessageRow) -> Message {
             .code("Stream", Some(&row.stream_key))
             .run(
                 "From",
-                other(&row.source_workflow_instance_id, &row.source_workflow_run_id),
+                other(
+                    &row.source_workflow_instance_id,
+                    &row.source_workflow_run_id,
+                ),
             )
             .run(
                 "To",
-                other(&row.target_workflow_instance_id, &row.target_workflow_run_id),
+                other(
+                    &row.target_workflow_instance_id,
+                    &row.target_workflow_run_id,
+                ),
             )
             .code("Correlation id", row.correlation_id.as_deref())
             .id("Idempotency key", row.idempotency_key.as_deref())

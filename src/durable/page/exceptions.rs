@@ -56,13 +56,12 @@ impl Entry<'_> {
 }
 
 pub fn exceptions(p: &Projected<'_>, asked: &Asked) -> shown::Exceptions {
-    let retried = p
-        .cx
-        .snapshot
-        .events
-        .iter()
-        .filter(|event| event.event_type == EventType::ActivityRetryScheduled)
-        .map(Entry::Retried);
+    let retried =
+        p.cx.snapshot
+            .events
+            .iter()
+            .filter(|event| event.event_type == EventType::ActivityRetryScheduled)
+            .map(Entry::Retried);
     let mut entries: Vec<Entry<'_>> = p.failures.iter().map(Entry::Failure).collect();
     entries.extend(retried);
     entries.sort_by_key(Entry::sequence);
@@ -106,7 +105,10 @@ impl<'p> Names<'p> {
                 .children
                 .iter()
                 .filter_map(|child| {
-                    Some((child.child_workflow_run_id.as_deref()?, child.label.as_str()))
+                    Some((
+                        child.child_workflow_run_id.as_deref()?,
+                        child.label.as_str(),
+                    ))
                 })
                 .collect(),
             updates: p.updates.iter().filter_map(update).flatten().collect(),
@@ -144,7 +146,9 @@ impl<'p> Names<'p> {
             },
             (Some(other), id) => RowRef {
                 anchor: "history".into(),
-                text: format!("{other} {}", id.unwrap_or_default()).trim().to_owned(),
+                text: format!("{other} {}", id.unwrap_or_default())
+                    .trim()
+                    .to_owned(),
             },
         }
     }

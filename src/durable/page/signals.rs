@@ -35,7 +35,10 @@ fn row(signal: &Signal) -> shown::Signal {
     let id = key(signal).unwrap_or_default();
     shown::Signal {
         anchor: anchor("signal", id),
-        name: signal.name.clone().unwrap_or_else(|| "without a name".into()),
+        name: signal
+            .name
+            .clone()
+            .unwrap_or_else(|| "without a name".into()),
         status: Tag::message(signal.status.as_str()),
         outcome: signal
             .rejection_reason
@@ -54,7 +57,10 @@ fn row(signal: &Signal) -> shown::Signal {
         ),
         facts: Facts::default()
             .code("Signal id", signal.id.as_deref())
-            .row("Command", command(signal.command_id.as_deref(), signal.command_sequence))
+            .row(
+                "Command",
+                command(signal.command_id.as_deref(), signal.command_sequence),
+            )
             .count("Applied at sequence", signal.workflow_sequence)
             .code("Wait id", signal.signal_wait_id.as_deref())
             .code("Source", signal.source.as_deref())

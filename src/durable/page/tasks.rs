@@ -16,7 +16,11 @@ pub fn tasks(p: &Projected<'_>, asked: &Asked) -> shown::Tasks {
         p.tasks.iter().position(|task| task.id == id)
     });
     shown::Tasks {
-        rows: window.of(&p.tasks).iter().map(|task| row(p, task)).collect(),
+        rows: window
+            .of(&p.tasks)
+            .iter()
+            .map(|task| row(p, task))
+            .collect(),
         window,
     }
 }
@@ -90,7 +94,10 @@ fn row(p: &Projected<'_>, task: &Task) -> shown::Task {
             .at("Claim failed", task.last_claim_failed_at)
             .code("Connection", task.connection.as_deref())
             .code("Compatibility", task.compatibility.as_deref())
-            .text("Compatibility in this fleet", task.compatibility_fleet_reason.as_deref())
+            .text(
+                "Compatibility in this fleet",
+                task.compatibility_fleet_reason.as_deref(),
+            )
             .row(
                 "Activity",
                 task.activity_execution_id.as_ref().map(|id| RowRef {
@@ -113,7 +120,10 @@ fn row(p: &Projected<'_>, task: &Task) -> shown::Task {
             .count("Blocked at sequence", task.replay_blocked_workflow_sequence)
             .text("Condition keys", keys)
             .text("Condition fingerprints", fingerprints)
-            .code("Code expects", task.replay_blocked_expected_history_shape.as_deref())
+            .code(
+                "Code expects",
+                task.replay_blocked_expected_history_shape.as_deref(),
+            )
             .code("History holds", recorded)
             .at("Created", task.created_at)
             .list(),

@@ -55,7 +55,10 @@ fn row(update: &Update) -> shown::Update {
     };
     shown::Update {
         anchor: anchor("update", id),
-        name: update.name.clone().unwrap_or_else(|| "without a name".into()),
+        name: update
+            .name
+            .clone()
+            .unwrap_or_else(|| "without a name".into()),
         status: Tag::message(update.status.as_str()),
         outcome,
         accepted: update.accepted_at,
@@ -67,7 +70,10 @@ fn row(update: &Update) -> shown::Update {
         result: payload("result", &update.result),
         facts: Facts::default()
             .code("Update id", update.id.as_deref())
-            .row("Command", command(update.command_id.as_deref(), update.command_sequence))
+            .row(
+                "Command",
+                command(update.command_id.as_deref(), update.command_sequence),
+            )
             .count("Applied at sequence", update.workflow_sequence)
             .code("Order", Some(update.ordering_state))
             .code("Source", update.source.as_deref())

@@ -19,7 +19,11 @@ pub fn waits(p: &Projected<'_>, asked: &Asked) -> shown::Waits {
         p.waits.iter().position(|wait| wait.id == id)
     });
     shown::Waits {
-        rows: window.of(&p.waits).iter().map(|wait| row(p, wait)).collect(),
+        rows: window
+            .of(&p.waits)
+            .iter()
+            .map(|wait| row(p, wait))
+            .collect(),
         window,
     }
 }
@@ -35,7 +39,9 @@ fn row(p: &Projected<'_>, wait: &Wait) -> shown::Wait {
         );
     }
     if wait.is_diagnostic() {
-        marks.push(Tag::row_only(wait.history_authority.unwrap_or("a row alone")));
+        marks.push(Tag::row_only(
+            wait.history_authority.unwrap_or("a row alone"),
+        ));
     }
     let (timeout, key, group) = match &wait.of_kind {
         OfKind::Condition {

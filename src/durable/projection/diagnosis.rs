@@ -4,8 +4,13 @@
 use chrono::{DateTime, Utc};
 
 use super::{
-    activities::Activity, failures::Failure, liveness::is_replay_blocked, projected::Projected,
-    tasks::Task, waits::Wait,
+    activities::Activity,
+    ending::{Ending, ending},
+    failures::Failure,
+    liveness::is_replay_blocked,
+    projected::Projected,
+    tasks::Task,
+    waits::Wait,
 };
 use crate::{
     durable::stored::{ClosedReason, EventType, LivenessState, RunStatus, WaitKind},
@@ -57,12 +62,7 @@ fn closed(p: &Projected<'_>) -> Diagnosis {
 }
 
 fn failed(p: &Projected<'_>, draft: Draft) -> Diagnosis {
-    let terminal = p
-        .failures
-        .iter()
-        .rfind(|failure| failure.propagation_kind.as_deref() == Some("terminal"))
-        .or(p.failures.last());
-    let Some(failure) = terminal else {
+    let Some(Ending { failure, cause }) = ending(&p.failures) else {
         return draft.say(
             "failed_untold",
             "Failed, and neither history nor a failure row says why.",
@@ -70,14 +70,6 @@ fn failed(p: &Projected<'_>, draft: Draft) -> Diagnosis {
             Actor::Developer,
         );
     };
-    // The engine files a run's failure by its exception alone: the same exception, unhandled,
-    // names the step it came from.
-    let cause = p.failures.iter().rfind(|other| {
-        other.id != failure.id
-            && !other.handled
-            && other.message == failure.message
-            && other.exception_class == failure.exception_class
-    });
     let category = cause
         .unwrap_or(failure)
         .failure_category

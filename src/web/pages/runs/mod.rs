@@ -213,11 +213,7 @@ impl RunsView {
         let href = |query: String| layout.href(&format!("/runs{query}"));
         let filter = &list.page.filter;
         let view = |row: ListRow| RowView {
-            href: layout.href(&format!(
-                "/instances/{}/runs/{}",
-                segment(&row.instance_id),
-                segment(&row.run_id)
-            )),
+            href: layout.run_href(&row.instance_id, &row.run_id),
             started: row.started.map(|at| layout.moment(at)),
             until: row.until.map(|at| layout.moment(at)),
             row,
@@ -287,13 +283,6 @@ impl RunsView {
             layout,
         }
     }
-}
-
-/// Ids are stored text: in a path they must not become more than one segment.
-pub fn segment(text: &str) -> String {
-    url::form_urlencoded::byte_serialize(text.as_bytes())
-        .collect::<String>()
-        .replace('+', "%20")
 }
 
 fn is_bucket_chip(name: &str) -> bool {

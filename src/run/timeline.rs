@@ -1,0 +1,4 @@
+//! What happened when, as rows of bars.
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Timeline {}
