@@ -37,6 +37,13 @@ impl Nav {
             Self::Runs => "/runs",
         }
     }
+
+    /// The key that opens it, after `g`.
+    pub fn key(self) -> char {
+        match self {
+            Self::Runs => 'r',
+        }
+    }
 }
 
 /// Light or dark, as the operator chose or as their system says.
@@ -63,17 +70,35 @@ impl Theme {
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|theme| theme.name() == name)
     }
+}
 
-    pub(super) fn of(headers: &HeaderMap) -> Self {
-        headers
-            .get_all(header::COOKIE)
-            .iter()
-            .filter_map(|value| value.to_str().ok())
-            .flat_map(|value| value.split(';'))
-            .filter_map(|pair| pair.trim().split_once('='))
-            .filter(|(name, _)| *name == Self::COOKIE)
-            .find_map(|(_, value)| Self::parse(value))
-            .unwrap_or_default()
+/// What the operator chose, as their browser remembers it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Choices {
+    pub theme: Theme,
+    /// None is the zone this server was started with.
+    pub zone: Option<Tz>,
+}
+
+impl Choices {
+    pub const ZONE_COOKIE: &str = "plimsoll_zone";
+
+    pub fn of(headers: &HeaderMap) -> Self {
+        let cookies = || {
+            headers
+                .get_all(header::COOKIE)
+                .iter()
+                .filter_map(|value| value.to_str().ok())
+                .flat_map(|value| value.split(';'))
+                .filter_map(|pair| pair.trim().split_once('='))
+        };
+        let named = |wanted: &'static str| cookies().filter(move |(name, _)| *name == wanted);
+        Self {
+            theme: named(Theme::COOKIE)
+                .find_map(|(_, value)| Theme::parse(value))
+                .unwrap_or_default(),
+            zone: named(Self::ZONE_COOKIE).find_map(|(_, value)| value.parse().ok()),
+        }
     }
 }
 
@@ -83,25 +108,29 @@ pub struct Layout {
     pub nav: Option<Nav>,
     pub base: BasePath,
     pub theme: Theme,
+    /// The one zone times are shown and read in.
     pub zone: Tz,
+    /// The zone this server was started with.
+    pub home_zone: Tz,
     /// One "now" for the whole page.
     pub now: DateTime<Utc>,
     pub read_only: bool,
     pub demo: bool,
-    /// Where the theme switch returns to.
+    /// Where the switches of the header return to.
     pub back: String,
     /// htmx asked for the part it swaps, not for the whole page.
     pub partial: bool,
 }
 
 impl Layout {
-    pub(super) fn new(app: &App, theme: Theme, back: String) -> Self {
+    pub(super) fn new(app: &App, choices: Choices, back: String) -> Self {
         Self {
             title: String::new(),
             nav: None,
             base: app.base.clone(),
-            theme,
-            zone: app.zone,
+            theme: choices.theme,
+            zone: choices.zone.unwrap_or(app.zone),
+            home_zone: app.zone,
             now: app.clock.now(),
             read_only: app.read_only,
             demo: app.demo,
@@ -163,6 +192,13 @@ impl Layout {
         self.zone.name()
     }
 
+    /// Zones offered by name: UTC, and this server's own.
+    pub fn zones(&self) -> Vec<&'static str> {
+        let mut zones = vec![Tz::UTC.name(), self.home_zone.name()];
+        zones.dedup();
+        zones
+    }
+
     pub fn version(&self) -> &'static str {
         VERSION
     }
@@ -206,7 +242,7 @@ impl FromRequestParts<App> for Layout {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
         let headers = &parts.headers;
         let back = back(app, &parts.method, &parts.uri);
-        let mut layout = Self::new(app, Theme::of(headers), back);
+        let mut layout = Self::new(app, Choices::of(headers), back);
         layout.partial = wants_part(headers);
         Ok(layout)
     }

@@ -105,7 +105,12 @@ fn row(p: &Projected<'_>, activity: &Activity, errors: &Errors) -> shown::Activi
             Some(max) => format!("{max} tries"),
             None => "any number of tries".to_owned(),
         }),
-        backoff: backoff(activity),
+        // A wait that never comes explains nothing.
+        backoff: if max == Some(1) {
+            Vec::new()
+        } else {
+            backoff(activity)
+        },
         queue: activity.queue.clone(),
         scheduled: activity.created_at,
         closed: activity.closed_at,

@@ -16,14 +16,14 @@ mod waits;
 
 use crate::{
     durable::projection::{Projected, diagnosis},
-    run::{page::Page, window::Asked},
+    run::{diagnosis::Diagnosis, head::Head, page::Page, timeline::draw::Range, window::Asked},
 };
 
-pub fn page(p: &Projected<'_>, asked: &Asked) -> Page {
+pub fn page(p: &Projected<'_>, asked: &Asked, range: Range) -> Page {
     Page {
         head: head::head(p),
         diagnosis: diagnosis::diagnose(p),
-        timeline: timeline::timeline(p, asked),
+        timeline: timeline::timeline(p, asked, range),
         activities: activities::activities(p, asked),
         exceptions: exceptions::exceptions(p, asked),
         tasks: tasks::tasks(p, asked),
@@ -35,4 +35,9 @@ pub fn page(p: &Projected<'_>, asked: &Asked) -> Page {
         data: data::data(p, asked),
         history: history::history(p),
     }
+}
+
+/// What a list shows of a run that is pointed at.
+pub fn card(p: &Projected<'_>) -> (Head, Diagnosis) {
+    (head::head(p), diagnosis::diagnose(p))
 }

@@ -1,7 +1,7 @@
 //! Tasks: whether each can be picked up, who holds it and what went wrong with it.
 
 use crate::{
-    durable::projection::{Projected, tasks::Task},
+    durable::projection::{Projected, context::stamp, tasks::Task},
     run::{
         fact::{Facts, RowRef, anchor},
         tag::Tag,
@@ -63,7 +63,7 @@ fn row(p: &Projected<'_>, task: &Task) -> shown::Task {
         kind: task.r#type.clone(),
         state: Tag::task(&task.transport_state),
         marks,
-        summary: task.summary.clone(),
+        summary: summary(task),
         queue: task.queue.clone(),
         available: task.available_at,
         worker: task.lease_owner.clone(),
@@ -128,4 +128,18 @@ fn row(p: &Projected<'_>, task: &Task) -> shown::Task {
             .at("Created", task.created_at)
             .list(),
     }
+}
+
+/// The moments the sentence names stand in columns of their own, in the page's zone.
+fn summary(task: &Task) -> String {
+    [
+        task.available_at,
+        task.lease_expires_at,
+        task.repair_available_at,
+    ]
+    .into_iter()
+    .flatten()
+    .fold(task.summary.clone(), |words, at| {
+        words.replace(&format!(" at {}", stamp(at)), "")
+    })
 }

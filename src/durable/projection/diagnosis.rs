@@ -351,6 +351,7 @@ fn repair(p: &Projected<'_>, draft: Draft, next: Option<&Task>, what: &str) -> D
                 .clone()
                 .unwrap_or_else(|| task.id.clone()),
             shows: "the task that should be here is gone".into(),
+            anchor: Some(format!("task-{}", task.id)),
         }),
         None => draft,
     };
@@ -512,6 +513,7 @@ impl<'p> Draft<'p> {
             table: "workflow_runs",
             id,
             shows,
+            anchor: None,
         })
     }
 
@@ -530,6 +532,7 @@ impl<'p> Draft<'p> {
                     table: "workflow_history_events",
                     id: event.id.clone(),
                     shows: format!("event {} {event_type}", event.sequence),
+                    anchor: Some(format!("event-{}", event.sequence)),
                 };
                 self.cite(citation)
             }
@@ -550,6 +553,7 @@ impl<'p> Draft<'p> {
             table: "workflow_failures",
             id: failure.id.clone(),
             shows,
+            anchor: Some(format!("failure-{}", failure.id)),
         })
     }
 
@@ -561,6 +565,7 @@ impl<'p> Draft<'p> {
                     table: "workflow_tasks",
                     id: task.id.clone(),
                     shows,
+                    anchor: Some(format!("task-{}", task.id)),
                 })
             }
             None => self,
@@ -576,6 +581,7 @@ impl<'p> Draft<'p> {
             table: "workflow_run_waits",
             id: wait.id.clone(),
             shows,
+            anchor: Some(format!("wait-{}", wait.id)),
         })
     }
 

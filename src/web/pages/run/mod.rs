@@ -6,8 +6,10 @@ pub mod payload;
 use askama::Template;
 use axum::{
     extract::{Path, RawQuery, State},
-    response::Html,
+    response::{Html, IntoResponse as _, Redirect, Response},
 };
+
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 
 use crate::{
     durable::{
@@ -15,19 +17,26 @@ use crate::{
         projection::{Context, Projected},
         store::{
             head::{belongs, current_run_id},
+            runs::moment,
             snapshot::{RunSnapshot, TimelineCache},
         },
     },
     run::{
+        diagnosis::Diagnosis,
+        head::Head,
         page::Page,
         tag::{Mark, Tone},
+        timeline::{
+            Label, Phase, Row,
+            draw::{Range, key},
+        },
         window::{Asked, Window},
     },
     web::{
         error::AppError,
         filters,
-        format::number,
-        layout::{Layout, Nav},
+        format::{self, number},
+        layout::{Layout, Nav, segment},
         state::App,
     },
 };
@@ -113,6 +122,39 @@ pub async fn selected(
     show(&app, layout, &instance, Some(&run), query).await
 }
 
+/// What a list shows of a run when it is pointed at.
+#[derive(Template)]
+#[template(path = "run/card.html")]
+struct CardView {
+    layout: Layout,
+    head: Head,
+    diagnosis: Diagnosis,
+}
+
+/// A part of the list, for scripts; whoever opens its address gets the run.
+pub async fn card(
+    State(app): State<App>,
+    layout: Layout,
+    Path((instance, run)): Path<(String, String)>,
+) -> Result<Response, AppError> {
+    if !layout.partial {
+        return Ok(Redirect::to(&layout.run_href(&instance, &run)).into_response());
+    }
+    let rows = load(&app, &instance, Some(&run)).await?;
+    let projected = Projected::of(Context {
+        snapshot: &rows,
+        now: layout.now,
+        config: &app.engine,
+    });
+    let (head, diagnosis) = page::card(&projected);
+    let view = CardView {
+        layout,
+        head,
+        diagnosis,
+    };
+    Ok(Html(view.render()?).into_response())
+}
+
 async fn show(
     app: &App,
     layout: Layout,
@@ -121,15 +163,33 @@ async fn show(
     query: Option<String>,
 ) -> Result<Html<String>, AppError> {
     let asked = Asked::parse(query.as_deref().unwrap_or_default());
+    let range = Range {
+        from: edge(&asked, "from", &layout)?,
+        to: edge(&asked, "to", &layout)?,
+    };
     let rows = load(app, instance, run).await?;
     let projected = Projected::of(Context {
         snapshot: &rows,
         now: layout.now,
         config: &app.engine,
     });
-    let page = page::page(&projected, &asked);
+    let page = page::page(&projected, &asked, range);
     let view = RunView::new(layout, page, asked);
     Ok(Html(view.render()?))
+}
+
+/// One end of the part of time to show.
+fn edge(
+    asked: &Asked,
+    name: &'static str,
+    layout: &Layout,
+) -> Result<Option<DateTime<Utc>>, AppError> {
+    match asked.get(name) {
+        None | Some("") => Ok(None),
+        Some(at) => moment(at, layout.zone)
+            .map(Some)
+            .map_err(|wrong| AppError::invalid(name, wrong)),
+    }
 }
 
 /// Everything about one run; without a run id the instance's current one.
@@ -196,6 +256,78 @@ impl RunView {
             page,
             asked,
         }
+    }
+
+    /// Where a row of the timeline leads: its details, or the units it stands for.
+    fn row_href(&self, row: &Row) -> String {
+        let query = match (row.group, row.selected) {
+            (Some(_), _) => self.asked.changed(&[
+                ("group", Some(&key(&row.unit))),
+                ("units", None),
+                ("unit", None),
+            ]),
+            (None, true) => self.asked.changed(&[("unit", None)]),
+            (None, false) => self.asked.changed(&[("unit", Some(&row.unit.id))]),
+        };
+        format!("{}{query}#timeline", self.here)
+    }
+
+    /// The page with its timeline changed.
+    fn with(&self, changes: &[(&str, Option<&str>)]) -> String {
+        format!("{}{}#timeline", self.here, self.asked.changed(changes))
+    }
+
+    fn whole(&self) -> String {
+        self.with(&[("from", None), ("to", None)])
+    }
+
+    fn all_units(&self) -> String {
+        self.with(&[("group", None), ("units", None)])
+    }
+
+    fn units_from(&self, from: &usize) -> String {
+        self.with(&[("units", Some(&from.to_string()))])
+    }
+
+    /// The timeline, nearer: what one unit takes up of it, and a little around.
+    fn zoom_href(&self, row: &Row) -> Option<String> {
+        let (from, to) = row.unit.from().zip(row.unit.to())?;
+        let around = ((to - from) / 10).max(TimeDelta::milliseconds(50));
+        let edge = |at: DateTime<Utc>| at.to_rfc3339_opts(SecondsFormat::Millis, true);
+        Some(self.with(&[
+            ("from", Some(&edge(from - around))),
+            ("to", Some(&edge(to + around))),
+        ]))
+    }
+
+    /// Where the page shows a row, whichever section it is in.
+    fn anchor_href(&self, anchor: &str) -> String {
+        match anchor.strip_prefix("event-") {
+            Some(sequence) => format!("{}/history?at={sequence}#{anchor}", self.here),
+            None => {
+                let query = self.asked.changed(&[("at", Some(anchor))]);
+                format!("{}{query}#{}", self.here, segment(anchor))
+            }
+        }
+    }
+
+    /// A moment of the axis: the day too where the timeline is longer than that.
+    fn clock(&self, at: &DateTime<Utc>) -> String {
+        let timeline = &self.page.timeline;
+        let form = if timeline.to - timeline.from > TimeDelta::hours(20) {
+            "%m-%d %H:%M"
+        } else if timeline.to - timeline.from < TimeDelta::seconds(5) {
+            "%H:%M:%S%.3f"
+        } else {
+            "%H:%M:%S"
+        };
+        at.with_timezone(&self.layout.zone).format(form).to_string()
+    }
+
+    /// From when to when the timeline is.
+    fn extent(&self) -> String {
+        let timeline = &self.page.timeline;
+        format::span(timeline.from, timeline.to, self.layout.zone)
     }
 
     /// The tone of the bar beside the diagnosis: that of the status, unless something is wrong.

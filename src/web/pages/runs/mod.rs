@@ -126,7 +126,7 @@ pub async fn show(
 
     let total = app
         .counts
-        .total(db, app.clock, list.query(), &list.page.filter);
+        .total(db, app.clock, list.counted_as(), &list.page.filter);
     let total = total.await.map_err(|error| AppError::from(&error))?;
     let mut snapshot = db.snapshot().await?;
     let page = runs::page(&mut snapshot, &list.page).await?;

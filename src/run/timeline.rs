@@ -1,4 +1,0 @@
-//! What happened when, as rows of bars.
-
-#[derive(Clone, Debug, PartialEq)]
-pub struct Timeline {}
