@@ -23,7 +23,11 @@ async function copy(text) {
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("button");
   if (!button) return;
-  if (button.dataset.copy !== undefined) {
+  if (button.dataset.copyText !== undefined) {
+    await copy(button.closest(".payload").querySelector("pre").textContent);
+    button.textContent = "Copied";
+    setTimeout(() => (button.textContent = "Copy"), 1500);
+  } else if (button.dataset.copy !== undefined) {
     await copy(button.dataset.copy);
     button.classList.add("done");
     button.title = "Copied";
@@ -34,7 +38,7 @@ document.addEventListener("click", async (event) => {
   } else if (button.dataset.keys !== undefined) {
     keys.showModal();
   } else if (button.dataset.close !== undefined) {
-    button.closest(".toast").remove();
+    button.closest(".toast, .opened").remove();
   }
 });
 
@@ -159,6 +163,29 @@ if (peek) {
 // how many runs it holds.
 document.addEventListener("htmx:afterSettle", (event) => {
   if (event.detail.target?.id === "list") document.getElementById("results")?.focus({ preventScroll: true });
+});
+
+// A row of this page needs no new page, only what hides it opened.
+function reveal(id) {
+  const row = document.getElementById(id);
+  for (let at = row; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
+  return row;
+}
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[href]");
+  const ours = link?.hash && link.pathname === location.pathname && new URLSearchParams(link.search).has("at");
+  if (!ours || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  if (!reveal(decodeURIComponent(link.hash.slice(1)))) return;
+  event.preventDefault();
+  location.hash = link.hash;
+});
+
+// Asked for twice, an event's payload is put away again.
+document.addEventListener("htmx:beforeRequest", (event) => {
+  const below = event.detail.elt.closest(".hist tr")?.nextElementSibling;
+  if (!below?.classList.contains("opened")) return;
+  event.preventDefault();
+  below.remove();
 });
 
 // An error of ours says where it wants to be shown; anything else (a proxy's page, no answer at

@@ -6,6 +6,7 @@ pub mod commands;
 pub mod data;
 pub mod diagnosis;
 pub mod exceptions;
+pub mod fact;
 pub mod head;
 pub mod history;
 pub mod list;

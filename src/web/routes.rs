@@ -28,6 +28,14 @@ pub(super) fn table(app: &App) -> Router<App> {
         .route(&at("/find"), get(find::show))
         .route(&at("/instances/{instance}"), get(run::current))
         .route(&at("/instances/{instance}/runs/{run}"), get(run::selected))
+        .route(
+            &at("/instances/{instance}/runs/{run}/history"),
+            get(run::history::show),
+        )
+        .route(
+            &at("/instances/{instance}/runs/{run}/payload"),
+            get(run::payload::show),
+        )
         .route(&at("/instances/{instance}/runs/{run}/card"), get(run::card))
         .route(&at("/styleguide"), get(styleguide::show))
         .route(&at("/theme"), post(choose::theme))

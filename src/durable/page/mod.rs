@@ -6,7 +6,8 @@ mod commands;
 mod data;
 mod exceptions;
 mod head;
-mod history;
+pub mod history;
+pub mod payloads;
 mod signals;
 mod tasks;
 mod timeline;
@@ -32,7 +33,7 @@ pub fn page(p: &Projected<'_>, asked: &Asked, range: Range) -> Page {
         commands: commands::commands(p, asked),
         children: children::children(p, asked),
         data: data::data(p, asked),
-        history: history::history(p, asked),
+        history: history::history(p),
     }
 }
 

@@ -30,6 +30,22 @@ pub async fn belongs(
     Ok(snapshot.fetch_one(q).await?.is_some())
 }
 
+/// The codec a run's payloads are in unless one says otherwise.
+pub async fn payload_codec(
+    snapshot: &mut Snapshot,
+    run_id: &str,
+) -> Result<Option<String>, DbError> {
+    let mut q = snapshot.statement();
+    q.push("select ")
+        .columns("workflow_runs", "payload_codec")
+        .push(" from {workflow_runs} where id = ")
+        .bind(run_id);
+    match snapshot.fetch_one(q).await? {
+        Some(mut row) => row.opt_text("payload_codec"),
+        None => Ok(None),
+    }
+}
+
 /// The instance's current run: the end of its continue-as-new chain, else its newest. The
 /// pointer the engine keeps on the instance is a convenience it does not trust itself.
 pub async fn current_run_id(

@@ -1,5 +1,8 @@
 //! `/instances/{instance}` and `/instances/{instance}/runs/{run}`: one run, from its projection.
 
+pub mod history;
+pub mod payload;
+
 use askama::Template;
 use axum::{
     extract::{Path, RawQuery, State},
@@ -50,6 +53,8 @@ struct RunView {
     /// Address of the page without a query.
     here: String,
     asked: Asked,
+    /// The history, where it is short enough to stand in the page.
+    events: history::Events,
 }
 
 /// One section of the page: folded when it is long, and left out until it is opened.
@@ -201,13 +206,17 @@ async fn load(app: &App, instance: &str, run: Option<&str>) -> Result<RunSnapsho
         None => None,
     };
     snapshot.end().await;
-    rows.ok_or_else(|| AppError::NotFound {
+    rows.ok_or_else(|| missing(instance, run))
+}
+
+fn missing(instance: &str, run: Option<&str>) -> AppError {
+    AppError::NotFound {
         what: match run {
             Some(run) => format!("Run {run} of instance {instance}"),
             None => format!("A run of instance {instance}"),
         },
         how: "Check both ids, or find the run from the list. The engine's retention may have pruned it.".to_owned(),
-    })
+    }
 }
 
 impl RunView {
@@ -232,8 +241,17 @@ impl RunView {
             parts: parts
                 .into_iter()
                 .map(|part| Part::new(&here, &asked, part))
+                .map(|part| match part.id {
+                    // A long history is read a window at a time.
+                    "history" => Part {
+                        href: format!("{here}/history"),
+                        ..part
+                    },
+                    _ => part,
+                })
                 .collect(),
             empty: empty.into_iter().map(|(_, title, _)| title).collect(),
+            events: history::Events::part(&here, page.history.clone()),
             here,
             page,
             asked,
