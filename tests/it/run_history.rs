@@ -26,7 +26,10 @@ async fn write_history(db: &TestDb) {
     let mut rows = Vec::new();
     for sequence in 1..=EVENTS {
         let (event_type, payload) = match sequence {
-            40 => ("ActivityFailed", json!({"failure_id": "f", "message": "the gateway \u{fc}ber/limit"})),
+            40 => (
+                "ActivityFailed",
+                json!({"failure_id": "f", "message": "the gateway \u{fc}ber/limit"}),
+            ),
             90 => ("SideEffectRecorded", json!({"result": "x".repeat(100_000)})),
             7_000 => ("NewerEngineDidThis", json!({"what": "unknown"})),
             _ if sequence % 100 == 0 => ("TimerFired", json!({"timer_id": format!("t{sequence}")})),
@@ -36,7 +39,12 @@ async fn write_history(db: &TestDb) {
     }
     // Another run of many events must not be looked at.
     for sequence in 1..=2_000 {
-        rows.push(event_row("01history000000000000other", sequence, "ActivityFailed", "{}"));
+        rows.push(event_row(
+            "01history000000000000other",
+            sequence,
+            "ActivityFailed",
+            "{}",
+        ));
     }
     write(&db.writable, rows, |_| ()).await.unwrap();
 }
@@ -59,7 +67,9 @@ fn at(sequence: i64) -> DateTime<Utc> {
 
 async fn read(db: &Db, filter: &EventFilter, place: Place) -> EventWindow {
     let mut snapshot = db.snapshot().await.unwrap();
-    let found = window(&mut snapshot, RUN, filter, place, WINDOW).await.unwrap();
+    let found = window(&mut snapshot, RUN, filter, place, WINDOW)
+        .await
+        .unwrap();
     snapshot.end().await;
     found
 }
