@@ -575,14 +575,18 @@ fn of_child(p: &Projected<'_>, child: &Child<'_>) -> Unit {
                 .resolved_at
                 .or(is_open.then_some(p.cx.now))
                 .unwrap_or(from);
-            vec![waited(phase, from, to.max(from), status)]
+            vec![Span {
+                // Somebody works in it, if only elsewhere.
+                idle: is_open,
+                ..stretch(phase, from, to.max(from), status)
+            }]
         })
         .unwrap_or_default();
     Unit {
         id: format!("child-{}", child.sequence),
         kind: Kind::Child,
         name: child.label.clone(),
-        note: None,
+        note: child.child_workflow_instance_id.clone(),
         status: status.to_owned(),
         is_open,
         failed: phase == Phase::Failed,

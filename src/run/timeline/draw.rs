@@ -373,8 +373,8 @@ fn grains(unit: &Unit, scale: &Scale, from: DateTime<Utc>, to: DateTime<Utc>) ->
 fn ticks(scale: &Scale, origin: DateTime<Utc>) -> Vec<Tick> {
     let mut last = -100.0_f64;
     let mut shown = 0_usize;
-    scale
-        .ticks(origin, TICKS)
+    let (ticks, step) = scale.ticks(origin, TICKS);
+    ticks
         .into_iter()
         .filter(|at| !scale.is_folded(*at))
         .filter_map(|at| {
@@ -389,6 +389,7 @@ fn ticks(scale: &Scale, origin: DateTime<Utc>) -> Vec<Tick> {
                 x: Share(x),
                 at,
                 elapsed: at - origin,
+                step,
                 major: shown % 3 == 1,
                 last: x > 90.0,
             })

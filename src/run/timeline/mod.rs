@@ -287,6 +287,8 @@ pub struct Tick {
     pub x: Share,
     pub at: DateTime<Utc>,
     pub elapsed: TimeDelta,
+    /// How far ticks are apart: no smaller unit need be written.
+    pub step: TimeDelta,
     /// Shown on a narrow drawing too.
     pub major: bool,
     /// Near the right edge: its label stands to the left.

@@ -5,8 +5,14 @@ use chrono::{DateTime, TimeDelta, Utc};
 /// How wide a fold is drawn, and how many there may be.
 const FOLD: f64 = 6.0;
 const MOST: usize = 4;
-/// A stretch is folded when it takes up more than this share of what is not folded yet.
-const LONG: f64 = 0.3;
+/// A stretch is folded when it takes up more than this share of what is not folded yet, and while
+/// what is done takes up less than the other.
+const LONG: f64 = 0.2;
+const READABLE: f64 = 0.2;
+/// Shorter stretches are never folded, in seconds.
+const SHORT: f64 = 2.0;
+/// How much of a stretch stays unfolded at its ends, so that what ends and begins there is seen.
+const EDGE: f64 = 0.03;
 /// Room left free at both ends.
 const MARGIN: f64 = 1.5;
 
@@ -89,8 +95,8 @@ impl Scale {
         self.folds.iter().any(|(a, b)| *a < at && at < *b)
     }
 
-    /// Round moments, at most `most`, counted from `origin`.
-    pub fn ticks(&self, origin: DateTime<Utc>, most: usize) -> Vec<DateTime<Utc>> {
+    /// Round moments, at most `most`, counted from `origin`, and how far they are apart.
+    pub fn ticks(&self, origin: DateTime<Utc>, most: usize) -> (Vec<DateTime<Utc>>, TimeDelta) {
         let room = 100.0 / as_f64(most.max(1));
         let step = STEPS
             .iter()
@@ -120,7 +126,7 @@ impl Scale {
                 at += step;
             }
         }
-        ticks
+        (ticks, step)
     }
 }
 
@@ -158,8 +164,7 @@ const STEPS: [i64; 31] = [
     7_776_000_000,
 ];
 
-/// The stretches to fold: the longest in which nothing is done, as long as each takes up much of
-/// what is left.
+/// The stretches to fold: the longest in which nothing is done, until what is done can be read.
 fn idle(
     from: DateTime<Utc>,
     to: DateTime<Utc>,
@@ -177,19 +182,24 @@ fn idle(
         }
         until = until.max(*end);
     }
-    gaps.sort_by_key(|(start, end)| std::cmp::Reverse(*end - *start));
     let mut left = seconds(to - from);
+    let idle: f64 = gaps.iter().map(|(start, end)| seconds(*end - *start)).sum();
+    let done = left - idle;
+    gaps.sort_by_key(|(start, end)| std::cmp::Reverse(*end - *start));
     let mut folds = Vec::new();
     for (start, end) in gaps.into_iter().take(MOST) {
         let length = seconds(end - start);
-        let rest = left - length;
-        if length < LONG * left || rest <= 0.0 {
+        if length < SHORT || length < LONG * left || length >= left || done >= READABLE * left {
             break;
         }
-        // The edges keep a little room, so that what ends and begins there can be seen.
-        let edge = TimeDelta::milliseconds(to_ms((rest * 0.04).min(length * 0.1)));
-        folds.push((start + edge, end - edge));
-        left = rest;
+        folds.push((start, end));
+        left -= length;
+    }
+    for (start, end) in &mut folds {
+        let edge = (left * EDGE).min(seconds(*end - *start) * 0.1);
+        let edge = TimeDelta::milliseconds(to_ms(edge));
+        *start += edge;
+        *end -= edge;
     }
     folds.sort_unstable();
     folds
@@ -246,6 +256,12 @@ mod tests {
     }
 
     #[test]
+    fn folding_stops_when_the_rest_can_be_read() {
+        // A pause as long as the work beside it stays.
+        assert_eq!(scale(&[(0, 30), (60, 90)], 3_600).folds().len(), 1);
+    }
+
+    #[test]
     fn where_nothing_else_is_left_nothing_is_folded() {
         assert_eq!(scale(&[(0, 0)], 86_400).folds(), []);
     }
@@ -265,7 +281,7 @@ mod tests {
     #[test]
     fn ticks_are_round_and_few() {
         let scale = scale(&[(0, 47)], 47);
-        let ticks = scale.ticks(at(0), 6);
+        let (ticks, _) = scale.ticks(at(0), 6);
         let seconds: Vec<i64> = ticks
             .iter()
             .map(|tick| (*tick - at(0)).num_seconds())

@@ -27,7 +27,7 @@ use crate::{
         page::Page,
         tag::{Mark, Tone},
         timeline::{
-            Label, Phase, Row,
+            Label, Phase, Row, Tick,
             draw::{Range, key},
         },
         window::{Asked, Window},
@@ -309,6 +309,11 @@ impl RunView {
                 format!("{}{query}#{}", self.here, segment(anchor))
             }
         }
+    }
+
+    /// How far into the run a tick of the axis is.
+    fn elapsed(&self, tick: &Tick) -> String {
+        format::elapsed(tick.elapsed, tick.step)
     }
 
     /// A moment of the axis: the day too where the timeline is longer than that.
