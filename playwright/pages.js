@@ -123,7 +123,40 @@ export const run = {
   table: (page) => page.getByRole('table', { name: 'Timeline as a table' }),
   openTable: (page) => run.timeline(page).getByText('As a table', { exact: true }).click(),
 
-  section: (page, name) => page.getByRole('region', { name, exact: true }),
+  /** A section by its title. */
+  section: (page, title) => page.getByRole('region', { name: title, exact: true }),
+
+  /** The text of each cell of a column of a section's own table, by the column's name. */
+  async column(page, title, name) {
+    return run.section(page, title).evaluate((section, wanted) => {
+      const table = section.querySelector('table');
+      const at = [...table.tHead.rows[0].cells].findIndex((cell) => cell.textContent.trim() === wanted);
+      return [...table.tBodies].flatMap((body) => [...body.rows])
+        .filter((row) => !row.matches('.sub, .opened'))
+        .map((row) => row.cells[at]?.innerText.replace(/\s+/g, ' ').trim());
+    }, name);
+  },
+
+  /** The rows of attempts of an activity. */
+  attempts: (page, activity) => page.getByRole('group', { name: `Attempts of ${activity}` }).locator('tbody tr'),
+
+  events: (page) => page.locator('table.hist tbody tr:not(.opened)'),
+  event: (page, sequence) => page.locator(`#event-${sequence}`),
+  async filterEvents(page, fields) {
+    const form = page.getByRole('form', { name: 'Filter events' });
+    for (const [label, value] of Object.entries(fields)) {
+      const field = form.getByLabel(label, { exact: true });
+      if (value === true) await field.check();
+      else if ((await field.evaluate((element) => element.tagName)) === 'SELECT') await field.selectOption(value);
+      else await field.fill(value);
+    }
+    await form.getByRole('button', { name: 'Filter' }).click();
+  },
+  async goToEvent(page, where) {
+    const form = page.getByRole('form', { name: 'Go to an event' });
+    await form.getByLabel('Event number or time').fill(where);
+    await form.getByRole('button', { name: 'Go' }).click();
+  },
 };
 
 /** The zone that times are shown in. */

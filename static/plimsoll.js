@@ -162,7 +162,8 @@ if (peek) {
 // The link that was followed is gone with the old list: go on at the new one, whose name says
 // how many runs it holds.
 document.addEventListener("htmx:afterSettle", (event) => {
-  if (event.detail.target?.id === "list") document.getElementById("results")?.focus({ preventScroll: true });
+  const next = { list: "results", events: "events" }[event.detail.target?.id];
+  if (next) document.getElementById(next)?.focus({ preventScroll: true });
 });
 
 // A row of this page needs no new page, only what hides it opened.
@@ -174,7 +175,7 @@ function reveal(id) {
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a[href]");
   const ours = link?.hash && link.pathname === location.pathname && new URLSearchParams(link.search).has("at");
-  if (!ours || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  if (!ours || link.closest(".hist") || event.ctrlKey || event.metaKey || event.shiftKey) return;
   if (!reveal(decodeURIComponent(link.hash.slice(1)))) return;
   event.preventDefault();
   location.hash = link.hash;
@@ -207,7 +208,7 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   const { xhr, target, pathInfo } = event.detail;
   if (xhr.status < 400) {
     // No page of ours: perhaps a proxy asks who is there. That needs the whole window.
-    if (target.id === "list" && !xhr.responseText.includes('id="list"')) {
+    if (["list", "events"].includes(target.id) && !xhr.responseText.includes(`id="${target.id}"`)) {
       event.detail.shouldSwap = false;
       location.assign(pathInfo.requestPath);
     }

@@ -36,6 +36,7 @@ pub struct Entry {
 pub struct Message {
     pub anchor: String,
     pub direction: String,
+    pub stream: String,
     pub channel: String,
     pub sequence: i64,
     pub state: Tag,

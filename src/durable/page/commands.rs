@@ -40,7 +40,8 @@ fn row(command: &Command) -> shown::Command {
     let auth = match (&caller.auth_status, &caller.auth_method) {
         (Some(status), Some(method)) => Some(format!("{status} by {method}")),
         (status, method) => status.clone().or_else(|| method.clone()),
-    };
+    }
+    .filter(|_| caller.auth_status.as_deref() != Some("not_applicable"));
     shown::Command {
         anchor: anchor("command", &command.id),
         sequence: command.sequence,

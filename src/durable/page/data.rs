@@ -119,6 +119,7 @@ fn message(row: &MessageRow) -> Message {
     Message {
         anchor: anchor("message", &row.id.to_string()),
         direction: row.direction.clone(),
+        stream: row.stream_key.clone(),
         channel: row.channel.clone(),
         sequence: row.sequence,
         state: match row.consume_state.as_str() {
@@ -132,7 +133,6 @@ fn message(row: &MessageRow) -> Message {
         consumed: row.consumed_at,
         error: row.last_delivery_error.clone(),
         facts: Facts::default()
-            .code("Stream", Some(&row.stream_key))
             .run(
                 "From",
                 other(
