@@ -10,7 +10,7 @@ use crate::{
             ending::{Ending, ending},
             lineage, navigation, repair_gate, retries, task_problem,
         },
-        stored::{ClosedReason, EventType, FailureCategory, RunStatus},
+        stored::{ClosedReason, EventType, FailureCategory, RunStatus, Summary as _},
     },
     run::{
         head::{Chain, Deadline, Head, Neighbour, Notice, Repair},
@@ -77,7 +77,7 @@ fn status(p: &Projected<'_>) -> Tag {
     let reason = run.closed_reason.as_ref().map(ClosedReason::as_str);
     let status = Tag::status(run.status.as_str(), reason);
     let summary = p.cx.snapshot.summary.as_ref();
-    match summary.and_then(task_problem::badge) {
+    match summary.and_then(|summary| task_problem::badge(summary.standing())) {
         Some(problem) => status.with_task_problem(problem.code()),
         None => status,
     }

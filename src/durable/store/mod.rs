@@ -4,6 +4,7 @@
 pub mod find;
 pub mod head;
 pub mod history;
+pub mod past;
 pub mod runs;
 pub mod schema;
 pub mod snapshot;

@@ -6,7 +6,10 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::runs::extras;
+use super::{
+    past::{History, HistoryCache, Version},
+    runs::extras,
+};
 use crate::{
     db::{DbError, Json, Row, Snapshot},
     durable::stored::{
@@ -36,7 +39,7 @@ pub struct RunSnapshot {
     pub instance: InstanceFacts,
     pub summary: Option<RunSummary>,
     /// By sequence.
-    pub events: Vec<HistoryEvent>,
+    pub events: History,
     /// By `available_at`.
     pub tasks: Vec<TaskRow>,
     /// By sequence.
@@ -102,6 +105,16 @@ impl RunSnapshot {
         run_id: &str,
         timeline: TimelineCache,
     ) -> Result<Option<Self>, DbError> {
+        Self::load_with(snapshot, run_id, timeline, None).await
+    }
+
+    /// The same; a history that was read before need not be read again.
+    pub async fn load_with(
+        snapshot: &mut Snapshot,
+        run_id: &str,
+        timeline: TimelineCache,
+        past: Option<&HistoryCache>,
+    ) -> Result<Option<Self>, DbError> {
         let mut reader = Reader { snapshot, run_id };
         let Some((run, instance)) = reader.run().await? else {
             return Ok(None);
@@ -120,14 +133,7 @@ impl RunSnapshot {
             )
             .await?
             .pop();
-        let events = reader
-            .of_run(
-                HistoryEvent::TABLE,
-                HistoryEvent::COLUMNS,
-                " order by sequence",
-                HistoryEvent::read,
-            )
-            .await?;
+        let events = reader.history(past).await?;
         let links = reader.links().await?;
         let (memo, search_attributes) = extras::free_form(reader.snapshot, run_id).await?;
         let related =
@@ -321,6 +327,48 @@ impl Reader<'_> {
             execution_timeout_seconds: row.opt_int("instance_timeout")?,
         };
         Ok(Some((run, instance)))
+    }
+
+    async fn history(&mut self, past: Option<&HistoryCache>) -> Result<History, DbError> {
+        let Some(past) = past else {
+            return self.events().await;
+        };
+        let version = self.version().await?;
+        if let Some(history) = past.get(&version).await {
+            return Ok(history);
+        }
+        let history = self.events().await?;
+        past.keep(version, history.clone()).await;
+        Ok(history)
+    }
+
+    async fn events(&mut self) -> Result<History, DbError> {
+        let events = self
+            .of_run(
+                HistoryEvent::TABLE,
+                HistoryEvent::COLUMNS,
+                " order by sequence",
+                HistoryEvent::read,
+            )
+            .await?;
+        Ok(events.into())
+    }
+
+    /// Counted along the unique index on run and sequence.
+    async fn version(&mut self) -> Result<Version, DbError> {
+        let mut q = self.snapshot.statement();
+        q.push("select count(*) as events, max(sequence) as last_sequence from {workflow_history_events} where workflow_run_id = ")
+            .bind(self.run_id);
+        let row = self.snapshot.fetch_one(q).await?;
+        let (events, last_sequence) = match row {
+            Some(mut row) => (row.opt_int("events")?, row.opt_int("last_sequence")?),
+            None => (None, None),
+        };
+        Ok(Version {
+            run_id: self.run_id.to_owned(),
+            events: events.unwrap_or(0),
+            last_sequence: last_sequence.unwrap_or(0),
+        })
     }
 
     async fn links(&mut self) -> Result<Vec<LinkRow>, DbError> {

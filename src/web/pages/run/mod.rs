@@ -202,7 +202,15 @@ async fn load(app: &App, instance: &str, run: Option<&str>) -> Result<RunSnapsho
         None => current_run_id(&mut snapshot, instance).await?,
     };
     let rows = match &run_id {
-        Some(run_id) => RunSnapshot::load(&mut snapshot, run_id, TimelineCache::Presence).await?,
+        Some(run_id) => {
+            RunSnapshot::load_with(
+                &mut snapshot,
+                run_id,
+                TimelineCache::Presence,
+                Some(&app.past),
+            )
+            .await?
+        }
         None => None,
     };
     snapshot.end().await;
