@@ -17,7 +17,9 @@ use crate::{
             updates::Update,
             waits::{conditions::ConditionWait, signals::SignalWait},
         },
-        stored::{ActivityStatus, AttemptStatus, ClosedReason, RunStatus, TimerStatus},
+        stored::{
+            ActivityStatus, AttemptStatus, ClosedReason, HistoryEvent, RunStatus, TimerStatus,
+        },
     },
     run::{
         timeline::{
@@ -102,7 +104,7 @@ fn of_run(p: &Projected<'_>) -> Unit {
     let from = run
         .started_at
         .or(run.created_at)
-        .or_else(|| p.cx.snapshot.events.iter().find_map(|event| event.time()))
+        .or_else(|| p.cx.snapshot.events.iter().find_map(HistoryEvent::time))
         .unwrap_or(p.cx.now);
     let to = run.closed_at.unwrap_or(if is_open {
         p.cx.now
@@ -112,7 +114,7 @@ fn of_run(p: &Projected<'_>) -> Unit {
         events
             .iter()
             .rev()
-            .find_map(|event| event.time())
+            .find_map(HistoryEvent::time)
             .unwrap_or(from)
     });
     let phase = match &run.status {

@@ -74,9 +74,12 @@ pub fn draw(story: Story, asked: &Asked, range: Range) -> Timeline {
         .rows
         .iter()
         .flat_map(|(unit, _)| &unit.spans)
-        .flat_map(|span| match span.may_fold() {
-            true => [(span.from, span.from), (span.to, span.to)],
-            false => [(span.from, span.to); 2],
+        .flat_map(|span| {
+            if span.may_fold() {
+                [(span.from, span.from), (span.to, span.to)]
+            } else {
+                [(span.from, span.to); 2]
+            }
         })
         .chain(marks.iter().map(|mark| (mark.at, mark.at)))
         .collect();

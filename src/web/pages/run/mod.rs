@@ -27,14 +27,14 @@ use crate::{
         page::Page,
         tag::{Mark, Tone},
         timeline::{
-            Label, Phase, Row, Tick,
+            Label, Phase, Row,
             draw::{Range, key},
         },
         window::{Asked, Window},
     },
     web::{
         error::AppError,
-        filters,
+        filters::{self, Shown},
         format::{self, number},
         layout::{Layout, Nav, segment},
         state::App,
@@ -293,8 +293,8 @@ impl RunView {
         self.with(&[("group", None), ("units", None)])
     }
 
-    fn units_from(&self, from: &usize) -> String {
-        self.with(&[("units", Some(&from.to_string()))])
+    fn units_from(&self, from: impl Shown<i64>) -> String {
+        self.with(&[("units", Some(&from.shown().to_string()))])
     }
 
     /// The timeline, nearer: what one unit takes up of it, and a little around.
@@ -310,18 +310,11 @@ impl RunView {
 
     /// Where the page shows a row, whichever section it is in.
     fn anchor_href(&self, anchor: &str) -> String {
-        match anchor.strip_prefix("event-") {
-            Some(sequence) => format!("{}/history?at={sequence}#{anchor}", self.here),
-            None => {
-                let query = self.asked.changed(&[("at", Some(anchor))]);
-                format!("{}{query}#{}", self.here, segment(anchor))
-            }
+        if let Some(sequence) = anchor.strip_prefix("event-") {
+            return format!("{}/history?at={sequence}#{anchor}", self.here);
         }
-    }
-
-    /// How far into the run a tick of the axis is.
-    fn elapsed(&self, tick: &Tick) -> String {
-        format::elapsed(tick.elapsed, tick.step)
+        let query = self.asked.changed(&[("at", Some(anchor))]);
+        format!("{}{query}#{}", self.here, segment(anchor))
     }
 
     /// A moment of the axis: the day too where the timeline is longer than that.
