@@ -369,8 +369,8 @@ async fn fetch_all(db: &Db) -> Vec<RunRows> {
     let mut runs = Vec::new();
     for mut row in snapshot.fetch(q).await.unwrap() {
         let id = row.text("id").unwrap();
-        let rows = RunRows::fetch(&mut snapshot, &id, TimelineCache::Whole).await;
-        runs.extend(rows.unwrap());
+        let rows = RunRows::fetch(&mut snapshot, &id, TimelineCache::Whole, None).await;
+        runs.extend(rows.unwrap().map(|(rows, _)| rows));
     }
     snapshot.end().await;
     runs

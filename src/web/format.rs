@@ -40,6 +40,45 @@ pub fn duration(length: TimeDelta) -> String {
     }
 }
 
+/// How far along something is, down to the unit that its steps are counted in.
+///
+/// ```
+/// use chrono::TimeDelta;
+/// use plimsoll::web::format::elapsed;
+///
+/// let at = |seconds, step| elapsed(TimeDelta::seconds(seconds), TimeDelta::seconds(step));
+/// assert_eq!(at(0, 10), "0");
+/// assert_eq!(at(90, 30), "1 m 30 s");
+/// assert_eq!(at(7_170, 30), "1 h 59 m 30 s");
+/// assert_eq!(at(7_200, 30), "2 h");
+/// assert_eq!(at(90_000, 3_600), "1 d 1 h");
+/// assert_eq!(elapsed(TimeDelta::milliseconds(41_250), TimeDelta::milliseconds(50)), "41.250 s");
+/// ```
+pub fn elapsed(length: TimeDelta, step: TimeDelta) -> String {
+    if length < TimeDelta::zero() {
+        return format!("−{}", elapsed(-length, step));
+    }
+    let mut rest = length.num_seconds();
+    let mut parts = Vec::new();
+    for (size, name) in [(86_400, "d"), (3_600, "h"), (60, "m")] {
+        if rest >= size {
+            parts.push(format!("{} {name}", rest / size));
+            rest %= size;
+        }
+    }
+    let milliseconds = length.num_milliseconds() % 1_000;
+    if step < TimeDelta::seconds(1) && milliseconds > 0 {
+        parts.push(format!("{rest}.{milliseconds:03} s"));
+    } else if rest > 0 {
+        parts.push(format!("{rest} s"));
+    }
+    if parts.is_empty() {
+        "0".to_owned()
+    } else {
+        parts.join(" ")
+    }
+}
+
 /// The largest unit of a number of seconds, its size, its name, and that of the next one.
 fn units(seconds: i64) -> (i64, &'static str, i64, &'static str) {
     match seconds {

@@ -19,7 +19,7 @@ use tracing::Instrument as _;
 
 use crate::db;
 use crate::web::error::{AppError, Face};
-use crate::web::layout::{self, Layout, Theme};
+use crate::web::layout::{self, Choices, Layout};
 use crate::web::state::App;
 
 /// Forms are small; a route that takes more (a bundle) raises this with its own layer.
@@ -144,7 +144,7 @@ async fn frame(State(app): State<App>, mut request: Request, next: Next) -> Resp
 /// What must be remembered of a request to answer it with an error.
 struct Asked {
     face: Face,
-    theme: Theme,
+    choices: Choices,
     back: String,
     /// Probes and assets would drown the log.
     quiet: bool,
@@ -176,10 +176,10 @@ impl Asked {
         ) || below.is_some_and(|below| below.starts_with("/assets/"));
         Self {
             face,
-            theme: if quiet {
-                Theme::System
+            choices: if quiet {
+                Choices::default()
             } else {
-                Theme::of(headers)
+                Choices::of(headers)
             },
             back: if quiet {
                 String::new()
@@ -211,7 +211,7 @@ async fn with_face(
         None => return Response::from_parts(parts, body),
     };
     span.in_scope(|| error.log());
-    let layout = Layout::new(app, asked.theme, asked.back.clone());
+    let layout = Layout::new(app, asked.choices, asked.back.clone());
     let drawn = error.face(face, layout, id.as_str());
     // What was said beside the body (`Allow`) still holds.
     parts.headers.remove(header::CONTENT_LENGTH);

@@ -7,7 +7,7 @@ use axum::routing::{get, post};
 
 use crate::web::api::{self, flows};
 use crate::web::error::AppError;
-use crate::web::pages::{find, run, runs, styleguide, theme};
+use crate::web::pages::{choose, find, run, runs, styleguide};
 use crate::web::state::App;
 use crate::web::{assets, frame};
 
@@ -28,8 +28,18 @@ pub(super) fn table(app: &App) -> Router<App> {
         .route(&at("/find"), get(find::show))
         .route(&at("/instances/{instance}"), get(run::current))
         .route(&at("/instances/{instance}/runs/{run}"), get(run::selected))
+        .route(
+            &at("/instances/{instance}/runs/{run}/history"),
+            get(run::history::show),
+        )
+        .route(
+            &at("/instances/{instance}/runs/{run}/payload"),
+            get(run::payload::show),
+        )
+        .route(&at("/instances/{instance}/runs/{run}/card"), get(run::card))
         .route(&at("/styleguide"), get(styleguide::show))
-        .route(&at("/theme"), post(theme::choose))
+        .route(&at("/theme"), post(choose::theme))
+        .route(&at("/zone"), post(choose::zone))
         // JSON, at the paths Waterline's scripts already use.
         .route(&at("/api/flows/{bucket_or_id}"), get(flows::list_or_run))
         .route(&at("/api/instances/{instance}"), get(api::runs::current))

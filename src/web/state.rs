@@ -12,6 +12,7 @@ use chrono_tz::Tz;
 use crate::clock::Clock;
 use crate::db::Db;
 use crate::durable::engine_config::EngineConfig;
+use crate::durable::store::past::HistoryCache;
 use crate::durable::store::runs::counts::CountCache;
 use crate::web::error::AppError;
 
@@ -35,6 +36,8 @@ pub struct Settings {
     pub engine: EngineConfig,
     /// Counts of the run list, computed once for all viewers.
     pub counts: CountCache,
+    /// Histories that were read already.
+    pub past: HistoryCache,
     /// How long a handler may take before the caller gets an answer anyway.
     pub request_timeout: Duration,
 }
@@ -50,6 +53,7 @@ impl Default for Settings {
             db: None,
             engine: EngineConfig::defaults(),
             counts: CountCache::default(),
+            past: HistoryCache::default(),
             request_timeout: Duration::from_secs(30),
         }
     }

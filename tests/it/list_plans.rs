@@ -139,7 +139,7 @@ async fn statements(db: &Db, filter: &Filter) -> Vec<(String, Statement)> {
     sent
 }
 
-async fn script(db: &TestDb, sql: &'static str) {
+pub async fn script(db: &TestDb, sql: &'static str) {
     let mut tx = db.writable.write().await.unwrap();
     tx.script(sql).await.unwrap();
     tx.commit().await.unwrap();
@@ -212,7 +212,7 @@ fn short(sql: &str) -> String {
 }
 
 /// The database's plan: lines for SQLite, JSON for the others.
-async fn explain(db: &Db, statement: &Statement) -> String {
+pub async fn explain(db: &Db, statement: &Statement) -> String {
     let mut q = db.statement();
     q.push(db.dialect().pick(
         "explain query plan ",

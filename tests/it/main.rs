@@ -17,6 +17,8 @@ mod list_plans;
 mod reading;
 mod reading_changes_nothing;
 mod rig;
+mod run_history;
+mod run_sections;
 mod schema;
 mod seed;
 mod shop;

@@ -16,6 +16,7 @@ pub mod current_run;
 pub mod detail;
 pub mod diagnosis;
 pub mod drift;
+pub mod ending;
 pub mod exception;
 pub mod failures;
 pub mod fleet;

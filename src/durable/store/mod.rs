@@ -3,6 +3,8 @@
 
 pub mod find;
 pub mod head;
+pub mod history;
+pub mod past;
 pub(in crate::durable) mod run_rows;
 pub mod runs;
 pub mod schema;

@@ -5,7 +5,11 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use super::{runs::extras, snapshot::TimelineCache};
+use super::{
+    past::{History, HistoryCache, Version},
+    runs::extras,
+    snapshot::TimelineCache,
+};
 use crate::{
     db::{DbError, Row, Snapshot},
     durable::stored::{
@@ -29,7 +33,7 @@ pub struct RunRows {
     /// The run, and the facts of its instance beside it under `instance_`.
     pub(super) run: Row,
     pub(super) summary: Vec<Row>,
-    pub(super) events: Vec<Row>,
+    pub(super) events: Events,
     pub(super) links: Vec<Row>,
     pub(super) free_form: Vec<Row>,
     pub(super) related: Vec<Row>,
@@ -49,24 +53,46 @@ pub struct RunRows {
     pub(super) heartbeats: Vec<Row>,
 }
 
+/// A run's history: read before, or not yet.
+#[derive(Clone, Debug)]
+pub(super) enum Events {
+    Known(History),
+    Rows(Vec<Row>),
+}
+
 impl RunRows {
-    /// None when there is no such run.
+    /// None when there is no such run. A history in `past` is not read again.
     pub async fn fetch(
         snapshot: &mut Snapshot,
         run_id: &str,
         timeline: TimelineCache,
-    ) -> Result<Option<Self>, DbError> {
+        past: Option<&HistoryCache>,
+    ) -> Result<Option<(Self, Version)>, DbError> {
         let mut fetcher = Fetcher { snapshot, run_id };
-        let Some(run) = fetcher.run().await? else {
+        let Some(mut run) = fetcher.run().await? else {
             return Ok(None);
         };
-        let events = fetcher
-            .of_run(
-                HistoryEvent::TABLE,
-                HistoryEvent::COLUMNS,
-                " order by sequence",
-            )
-            .await?;
+        let version = Version {
+            run_id: run_id.to_owned(),
+            events: run.opt_int("history_events")?.unwrap_or(0),
+            last_sequence: run.opt_int("history_last")?.unwrap_or(0),
+        };
+        let known = match past {
+            Some(past) => past.get(&version).await,
+            None => None,
+        };
+        let events = match known {
+            Some(history) => Events::Known(history),
+            None => Events::Rows(
+                fetcher
+                    .of_run(
+                        HistoryEvent::TABLE,
+                        HistoryEvent::COLUMNS,
+                        " order by sequence",
+                    )
+                    .await?,
+            ),
+        };
         let links = fetcher.links().await?;
         let instance = run.peek("workflow_instance_id").unwrap_or_default();
         let others = related_instances(instance, &events, &links);
@@ -75,7 +101,7 @@ impl RunRows {
             TimelineCache::Whole => " order by sequence",
             TimelineCache::Presence => " order by sequence limit 1",
         };
-        Ok(Some(Self {
+        let rows = Self {
             summary: fetcher
                 .rows(RunSummary::TABLE, RunSummary::COLUMNS, "id", "")
                 .await?,
@@ -164,15 +190,19 @@ impl RunRows {
             run,
             events,
             links,
-        }))
+        };
+        Ok(Some((rows, version)))
     }
 
     /// Every list of rows with its table, for tests that damage them.
     #[cfg(test)]
     pub(crate) fn lists(&mut self) -> Vec<(&'static str, &mut Vec<Row>)> {
+        let Events::Rows(events) = &mut self.events else {
+            unreachable!("nothing was read before")
+        };
         vec![
             (RunSummary::TABLE, &mut self.summary),
-            (HistoryEvent::TABLE, &mut self.events),
+            (HistoryEvent::TABLE, events),
             (LinkRow::TABLE, &mut self.links),
             (RunRow::TABLE, &mut self.related),
             (TimelineEntry::TABLE, &mut self.timeline_entries),
@@ -236,7 +266,9 @@ impl Fetcher<'_> {
             ", (select i.namespace from {workflow_instances} i where i.id = r.workflow_instance_id) as instance_namespace\
              , (select i.business_key from {workflow_instances} i where i.id = r.workflow_instance_id) as instance_business_key\
              , (select i.visibility_labels from {workflow_instances} i where i.id = r.workflow_instance_id) as instance_visibility_labels\
-             , (select i.execution_timeout_seconds from {workflow_instances} i where i.id = r.workflow_instance_id) as instance_execution_timeout_seconds \
+             , (select i.execution_timeout_seconds from {workflow_instances} i where i.id = r.workflow_instance_id) as instance_execution_timeout_seconds\
+             , (select count(*) from {workflow_history_events} e where e.workflow_run_id = r.id) as history_events\
+             , (select max(e.sequence) from {workflow_history_events} e where e.workflow_run_id = r.id) as history_last \
              from {workflow_runs} r where id = ",
         )
         .bind(self.run_id);
@@ -334,28 +366,42 @@ struct Named {
     child_workflow_instance_id: Text,
 }
 
+impl Events {
+    /// The type and payload of each.
+    fn each(&self) -> Box<dyn Iterator<Item = (EventType, Option<&str>)> + '_> {
+        match self {
+            Self::Known(history) => Box::new(
+                history
+                    .iter()
+                    .map(|event| (event.event_type.clone(), event.payload.as_deref())),
+            ),
+            Self::Rows(rows) => Box::new(rows.iter().filter_map(|row| {
+                let event_type = row.peek("event_type").map(EventType::from)?;
+                Some((event_type, row.peek("payload")))
+            })),
+        }
+    }
+}
+
 /// Every other instance a link or an event names as parent or child.
-fn related_instances(instance: &str, events: &[Row], links: &[Row]) -> BTreeSet<String> {
+fn related_instances(instance: &str, events: &Events, links: &[Row]) -> BTreeSet<String> {
     let mut instances = BTreeSet::new();
     for link in links {
         instances.extend(link.peek("parent_workflow_instance_id").map(str::to_owned));
         instances.extend(link.peek("child_workflow_instance_id").map(str::to_owned));
     }
-    for event in events {
-        let event_type = event.peek("event_type").map(EventType::from);
+    for (event_type, payload) in events.each() {
         if matches!(
             event_type,
-            Some(
-                EventType::WorkflowStarted
-                    | EventType::ChildWorkflowScheduled
-                    | EventType::ChildRunStarted
-                    | EventType::ChildRunCompleted
-                    | EventType::ChildRunFailed
-                    | EventType::ChildRunCancelled
-                    | EventType::ChildRunTerminated
-            )
+            EventType::WorkflowStarted
+                | EventType::ChildWorkflowScheduled
+                | EventType::ChildRunStarted
+                | EventType::ChildRunCompleted
+                | EventType::ChildRunFailed
+                | EventType::ChildRunCancelled
+                | EventType::ChildRunTerminated
         ) {
-            let named: Named = loose::read(event.peek("payload"));
+            let named: Named = loose::read(payload);
             instances.extend(named.parent_workflow_instance_id.0);
             instances.extend(named.child_workflow_instance_id.0);
         }

@@ -7,7 +7,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{
-    run_rows::{RunRows, related_rows},
+    past::{History, HistoryCache},
+    run_rows::{Events, RunRows, related_rows},
     runs::extras,
 };
 use crate::{
@@ -37,7 +38,7 @@ pub struct RunSnapshot {
     pub instance: InstanceFacts,
     pub summary: Option<RunSummary>,
     /// By sequence.
-    pub events: Vec<HistoryEvent>,
+    pub events: History,
     /// By `available_at`.
     pub tasks: Vec<TaskRow>,
     /// By sequence.
@@ -105,8 +106,24 @@ impl RunSnapshot {
         run_id: &str,
         timeline: TimelineCache,
     ) -> Result<Option<Self>, DbError> {
-        let rows = RunRows::fetch(snapshot, run_id, timeline).await?;
-        rows.map(|rows| Self::of(rows, timeline)).transpose()
+        Self::load_with(snapshot, run_id, timeline, None).await
+    }
+
+    /// The same; a history that was read before need not be read again.
+    pub async fn load_with(
+        snapshot: &mut Snapshot,
+        run_id: &str,
+        timeline: TimelineCache,
+        past: Option<&HistoryCache>,
+    ) -> Result<Option<Self>, DbError> {
+        let Some((rows, version)) = RunRows::fetch(snapshot, run_id, timeline, past).await? else {
+            return Ok(None);
+        };
+        let run = Self::of(rows, timeline)?;
+        if let Some(past) = past {
+            past.keep(version, run.events.clone()).await;
+        }
+        Ok(Some(run))
     }
 
     /// Makes sense of the rows, whatever they hold.
@@ -129,7 +146,15 @@ impl RunSnapshot {
         };
         let n = &mut notices;
         let summary = read(rows.summary, n, RunSummary::read)?.pop();
-        let events = read(rows.events, n, HistoryEvent::read)?;
+        let events = match rows.events {
+            Events::Known(history) => history,
+            Events::Rows(rows) => {
+                let mut notices = Notices::default();
+                let events = read(rows, &mut notices, HistoryEvent::read)?;
+                History::new(events, notices)
+            }
+        };
+        n.extend(events.notices());
         let mut links = read(rows.links, n, LinkRow::read)?;
         links.sort_by_key(|link| link.created_at);
         let (memo, search_attributes) = extras::free_form(rows.free_form, n)?;

@@ -72,7 +72,7 @@ async fn list(app: App, bucket: String, mut list: ListRequest) -> Result<Json<Va
         .map_err(|error| AppError::from(&error))?;
     let total = app
         .counts
-        .total(db, app.clock, list.query(), &list.page.filter)
+        .total(db, app.clock, list.counted_as(), &list.page.filter)
         .await;
     let total = total.map_err(|error| AppError::from(&error))?;
     let mut snapshot = db.snapshot().await?;

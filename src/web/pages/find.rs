@@ -8,10 +8,14 @@ use axum::{
 };
 use serde::Deserialize;
 
-use super::runs::segment;
 use crate::{
     durable::store::find::{self, Found},
-    web::{error::AppError, filters, layout::Layout, state::App},
+    web::{
+        error::AppError,
+        filters,
+        layout::{Layout, segment},
+        state::App,
+    },
 };
 
 #[derive(Debug, Deserialize)]

@@ -371,7 +371,7 @@ fn within(value: &str) -> Result<Duration, String> {
 }
 
 /// A moment: with its own zone, or in the page's.
-fn moment(value: &str, zone: chrono_tz::Tz) -> Result<DateTime<Utc>, String> {
+pub fn moment(value: &str, zone: chrono_tz::Tz) -> Result<DateTime<Utc>, String> {
     if let Ok(at) = DateTime::parse_from_rfc3339(value) {
         return Ok(at.to_utc());
     }

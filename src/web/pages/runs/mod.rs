@@ -137,7 +137,7 @@ pub async fn show(
 
     let total = app
         .counts
-        .total(db, app.clock, list.query(), &list.page.filter);
+        .total(db, app.clock, list.counted_as(), &list.page.filter);
     let total = total.await.map_err(|error| AppError::from(&error))?;
     let mut snapshot = db.snapshot().await?;
     let mut page = runs::page::<ListedRun>(&mut snapshot, &list.page).await?;
@@ -233,11 +233,7 @@ impl RunsView {
         let href = |query: String| layout.href(&format!("/runs{query}"));
         let filter = &list.page.filter;
         let view = |row: ListRow| RowView {
-            href: layout.href(&format!(
-                "/instances/{}/runs/{}",
-                segment(&row.instance_id),
-                segment(&row.run_id)
-            )),
+            href: layout.run_href(&row.instance_id, &row.run_id),
             started: row.started.map(|at| layout.moment(at)),
             until: row.until.map(|at| layout.moment(at)),
             row,
@@ -308,13 +304,6 @@ impl RunsView {
             layout,
         }
     }
-}
-
-/// Ids are stored text: in a path they must not become more than one segment.
-pub fn segment(text: &str) -> String {
-    url::form_urlencoded::byte_serialize(text.as_bytes())
-        .collect::<String>()
-        .replace('+', "%20")
 }
 
 fn is_bucket_chip(name: &str) -> bool {

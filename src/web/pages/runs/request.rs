@@ -1,10 +1,12 @@
 //! What a URL of the list asks for, and the URLs that ask for something a little different.
 
 use axum::{extract::FromRequestParts, http::request::Parts};
+use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
 
 use crate::{
     durable::store::runs::{Cursor, Direction, Filter, FilterError, PageRequest},
-    web::state::App,
+    web::{layout::Choices, state::App},
 };
 
 pub const SIZES: [u32; 3] = [25, 50, 100];
@@ -32,18 +34,30 @@ pub struct ListRequest {
     pub refused: Vec<(String, String)>,
     /// The URL carries blank fields of a form; the tidy one says the same.
     pub untidy: bool,
+    /// Times without a zone of their own are in this one.
+    pub zone: Tz,
 }
 
 impl FromRequestParts<App> for ListRequest {
     type Rejection = std::convert::Infallible;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Self::Rejection> {
-        Ok(Self::parse(parts.uri.query().unwrap_or_default(), app))
+        let zone = Choices::of(&parts.headers).zone.unwrap_or(app.zone);
+        Ok(Self::parse(
+            parts.uri.query().unwrap_or_default(),
+            app.clock.now(),
+            zone,
+        ))
     }
 }
 
 impl ListRequest {
-    fn parse(query: &str, app: &App) -> Self {
+    /// What its rows are counted as: one query means other moments in another zone.
+    pub fn counted_as(&self) -> String {
+        format!("{} {}", self.zone, self.query())
+    }
+
+    fn parse(query: &str, now: DateTime<Utc>, zone: Tz) -> Self {
         let mut params: Vec<(String, String)> = url::form_urlencoded::parse(query.as_bytes())
             .into_owned()
             .collect();
@@ -57,8 +71,8 @@ impl ListRequest {
                 .iter()
                 .map(|(name, value)| (name.as_str(), value.as_str())),
             OTHERS,
-            app.clock.now(),
-            app.zone,
+            now,
+            zone,
         );
         let get = |name: &str| {
             params
@@ -136,6 +150,7 @@ impl ListRequest {
             number,
             errors,
             untidy,
+            zone,
         }
     }
 
@@ -208,10 +223,9 @@ fn fold_attribute(params: &mut Vec<(String, String)>) -> Option<(&'static str, &
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::web::state::Settings;
 
     fn list(query: &str) -> ListRequest {
-        ListRequest::parse(query, &App::new(Settings::default()))
+        ListRequest::parse(query, Utc::now(), Tz::UTC)
     }
 
     #[test]
