@@ -25,6 +25,8 @@ const TICKS: usize = 7;
 const THIN: f64 = 0.35;
 /// How wide a try ahead is drawn: nobody knows how long it will take.
 const AHEAD: f64 = 2.4;
+/// How far apart two of them stand at least.
+const APART: f64 = 0.4;
 
 /// What is drawn, and when.
 #[derive(Debug)]
@@ -78,7 +80,10 @@ pub fn draw(story: Story, asked: &Asked, range: Range) -> Timeline {
         })
         .chain(marks.iter().map(|mark| (mark.at, mark.at)))
         .collect();
-    let scale = Scale::new(from, to, &mut busy);
+    let ahead = |unit: &Unit| unit.spans.iter().filter(|span| span.is_try_ahead()).count();
+    let most = chosen.rows.iter().map(|(unit, _)| ahead(unit)).max();
+    let tail = (0..most.unwrap_or(0)).map(|_| AHEAD + APART).sum();
+    let scale = Scale::new(from, to, tail, &mut busy);
 
     let mut rows = vec![(run, None)];
     rows.extend(chosen.rows);
@@ -276,14 +281,10 @@ fn bars(unit: &Unit, scale: &Scale, from: DateTime<Utc>, to: DateTime<Utc>) -> V
         let (mut x, end) = (scale.place(span.from), scale.place(span.to));
         let mut width = (end - x).max(THIN);
         match span.phase {
-            Phase::Ahead if span.attempt.is_some() => {
+            _ if span.is_try_ahead() => {
                 x = x.max(ahead);
                 width = AHEAD;
-                ahead = x + AHEAD + 0.4;
-                // No room is left for it; the table has it.
-                if ahead > 100.5 && !bars.is_empty() {
-                    continue;
-                }
+                ahead = x + AHEAD + APART;
             }
             Phase::Moment | Phase::Ahead => width = 0.0,
             _ => {}
@@ -299,7 +300,7 @@ fn bars(unit: &Unit, scale: &Scale, from: DateTime<Utc>, to: DateTime<Utc>) -> V
             x: Share(x),
             width: Share(width),
             middle: Share(f64::midpoint(left, right)),
-            thin: is_wait(unit.kind),
+            thin: is_thin(unit.kind),
             label,
             tight,
         });
@@ -307,8 +308,12 @@ fn bars(unit: &Unit, scale: &Scale, from: DateTime<Utc>, to: DateTime<Utc>) -> V
     bars
 }
 
-fn is_wait(kind: Kind) -> bool {
-    matches!(kind, Kind::Timer | Kind::Signal | Kind::Condition)
+/// Nobody works in it, or it is all rows together.
+fn is_thin(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Run | Kind::Timer | Kind::Signal | Kind::Condition
+    )
 }
 
 /// What is written on a bar, and whether it has room on a wide drawing only.
@@ -362,7 +367,7 @@ fn grains(unit: &Unit, scale: &Scale, from: DateTime<Utc>, to: DateTime<Utc>) ->
             x: Share(x),
             width: Share((end - x).max(THIN)),
             middle: Share(x),
-            thin: is_wait(unit.kind),
+            thin: is_thin(unit.kind),
             label: None,
             tight: false,
         });
@@ -379,8 +384,9 @@ fn ticks(scale: &Scale, origin: DateTime<Utc>) -> Vec<Tick> {
         .filter(|at| !scale.is_folded(*at))
         .filter_map(|at| {
             let x = scale.place(at);
+            let leftward = x > 90.0;
             // Two stretches around a fold may come close: one label is enough.
-            if x - last < 10.0 {
+            if x - last < if leftward { 20.0 } else { 10.0 } {
                 return None;
             }
             last = x;
@@ -391,7 +397,7 @@ fn ticks(scale: &Scale, origin: DateTime<Utc>) -> Vec<Tick> {
                 elapsed: at - origin,
                 step,
                 major: shown % 3 == 1,
-                last: x > 90.0,
+                last: leftward,
             })
         })
         .collect()
@@ -610,7 +616,7 @@ mod tests {
                 is_now: false,
             })
             .collect();
-        let scale = Scale::new(at(0), at(200), &mut vec![(at(0), at(200))]);
+        let scale = Scale::new(at(0), at(200), 0.0, &mut vec![(at(0), at(200))]);
         let (lines, _, levels) = labels(&marks, &scale, at(100), at(0), at(200));
         assert_eq!(levels, 4);
         let mut seen: Vec<usize> = lines.iter().map(|line| line.level).collect();

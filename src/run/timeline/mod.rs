@@ -128,6 +128,11 @@ impl Span {
         self.to - self.from
     }
 
+    /// A numbered try that has not begun.
+    fn is_try_ahead(&self) -> bool {
+        self.phase == Phase::Ahead && self.attempt.is_some()
+    }
+
     fn may_fold(&self) -> bool {
         self.idle || self.phase.is_idle()
     }

@@ -27,17 +27,19 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// `busy` are the stretches in which something was done, moments among them.
+    /// `busy` are the stretches in which something was done, moments among them; `tail` is room
+    /// to leave after the end.
     pub fn new(
         from: DateTime<Utc>,
         to: DateTime<Utc>,
+        tail: f64,
         busy: &mut Vec<(DateTime<Utc>, DateTime<Utc>)>,
     ) -> Self {
         let to = to.max(from + TimeDelta::milliseconds(1));
         let folds = idle(from, to, busy);
         let folded: f64 = folds.iter().map(|(a, b)| seconds(*b - *a)).sum();
         let open = (seconds(to - from) - folded).max(f64::MIN_POSITIVE);
-        let room = 100.0 - 2.0 * MARGIN - FOLD * as_f64(folds.len());
+        let room = 100.0 - tail - 2.0 * MARGIN - FOLD * as_f64(folds.len());
         Self {
             from,
             to,
@@ -189,7 +191,8 @@ fn idle(
     let mut folds = Vec::new();
     for (start, end) in gaps.into_iter().take(MOST) {
         let length = seconds(end - start);
-        if length < SHORT || length < LONG * left || length >= left || done >= READABLE * left {
+        let nothing_left = left - length < 0.001;
+        if length < SHORT || length < LONG * left || nothing_left || done >= READABLE * left {
             break;
         }
         folds.push((start, end));
@@ -229,7 +232,7 @@ mod tests {
 
     fn scale(busy: &[(i64, i64)], to: i64) -> Scale {
         let mut busy = busy.iter().map(|(a, b)| (at(*a), at(*b))).collect();
-        Scale::new(at(0), at(to), &mut busy)
+        Scale::new(at(0), at(to), 0.0, &mut busy)
     }
 
     #[test]
@@ -264,6 +267,7 @@ mod tests {
     #[test]
     fn where_nothing_else_is_left_nothing_is_folded() {
         assert_eq!(scale(&[(0, 0)], 86_400).folds(), []);
+        assert_eq!(scale(&[(0, 0), (5, 5)], 86_400).folds().len(), 1);
     }
 
     #[test]
