@@ -109,8 +109,8 @@ test('a payload too long for the page is fetched when asked for', () =>
     await run.open(page, base, 'import-supplier-ganymede');
     const data = run.section(page, 'Memo, attributes and payloads');
     await data.getByRole('link', { name: 'Load arguments' }).click();
-    await data.locator('.payload pre').first().waitFor();
-    assert.match(await data.innerText(), /KiB[\s\S]*the download has it whole/);
+    await eventually(async () =>
+      assert.match(await data.innerText(), /KiB[\s\S]*the download has it whole/));
   }));
 
 test('the sections are whole without scripts', () =>

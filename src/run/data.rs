@@ -186,10 +186,10 @@ mod tests {
     fn indenting_changes_no_token() {
         for text in [
             r#"{"a":{"b":[1,2.50,-3e400,"q\"{,}:[]"],"c":[]},"d":null}"#,
-            r#"[ ]"#,
+            "[ ]",
             r#""just \\ text""#,
             r#"{"cut":["#,
-            r#"}"#,
+            "}",
             "",
         ] {
             let squeezed = |text: &str| text.split_whitespace().collect::<String>();

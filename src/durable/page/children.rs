@@ -56,21 +56,20 @@ fn roll_up(children: &[Relative]) -> Vec<(usize, Tag)> {
         .filter(|child| child.link_type == "child_workflow")
     {
         let Some(tag) = status(child) else { continue };
-        match counts
+        let known = counts
             .iter_mut()
-            .find(|(_, _, known)| known.label == tag.label)
-        {
-            Some((_, count, _)) => *count += 1,
-            None => {
-                let rank = match child.status_bucket.as_deref() {
-                    Some("failed") => 0,
-                    Some("running") => 1,
-                    Some("completed") => 2,
-                    _ => 3,
-                };
-                counts.push((rank, 1, tag));
-            }
+            .find(|(_, _, known)| known.label == tag.label);
+        if let Some((_, count, _)) = known {
+            *count += 1;
+            continue;
         }
+        let rank = match child.status_bucket.as_deref() {
+            Some("failed") => 0,
+            Some("running") => 1,
+            Some("completed") => 2,
+            _ => 3,
+        };
+        counts.push((rank, 1, tag));
     }
     counts.sort_by_key(|(rank, count, _)| (*rank, std::cmp::Reverse(*count)));
     counts

@@ -433,12 +433,19 @@ impl Walk<'_> {
                 }
             }
         }
-        let full = sequences.len() >= want;
+        let until = if sequences.len() < want {
+            boundary
+        } else if found.len() < want {
+            // Some only looked like it by their type: go on behind the last of them.
+            sequences.last().copied()
+        } else {
+            None
+        };
         Ok((
             found,
             Looked {
                 events: LOOKED as usize,
-                until: if full { None } else { boundary },
+                until,
             },
         ))
     }

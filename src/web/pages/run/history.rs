@@ -61,18 +61,17 @@ pub async fn show(
         return Err(missing(&instance, Some(&run)));
     }
     if let Some(go) = asked.get("go").map(str::trim).filter(|go| !go.is_empty()) {
-        let sequence = match go.trim_start_matches('#').parse() {
-            Ok(sequence) => Some(sequence),
-            Err(_) => {
-                // As a page writes it, its zone behind it.
-                let go = go
-                    .trim_end_matches(|c: char| c.is_ascii_alphabetic() && c != 'Z')
-                    .trim();
-                let at = moment(go, layout.zone).map_err(|why| {
-                    AppError::invalid("go", format!("Not an event's number, and no time: {why}"))
-                })?;
-                store::sequence_at(&mut snapshot, &run, at).await?
-            }
+        let sequence = if let Ok(sequence) = go.trim_start_matches('#').parse() {
+            Some(sequence)
+        } else {
+            // As a page writes it, its zone behind it.
+            let go = go
+                .trim_end_matches(|c: char| c.is_ascii_alphabetic() && c != 'Z')
+                .trim();
+            let at = moment(go, layout.zone).map_err(|why| {
+                AppError::invalid("go", format!("Not an event's number, and no time: {why}"))
+            })?;
+            store::sequence_at(&mut snapshot, &run, at).await?
         };
         snapshot.end().await;
         return Ok(to_event(&here, sequence.unwrap_or(1)).into_response());
@@ -87,15 +86,14 @@ pub async fn show(
         };
         let found = store::window(&mut snapshot, &run, &failures, place, 1).await?;
         snapshot.end().await;
-        return Ok(match found.events.first() {
-            Some(listed) => to_event(&here, listed.event.sequence),
+        let to = if let Some(listed) = found.events.first() {
+            to_event(&here, listed.event.sequence)
+        } else {
             // None in what was looked at: there it says so, and offers to go on.
-            None => {
-                let query = asked.changed(&[("jump", None), ("failures", Some("1"))]);
-                Redirect::to(&format!("{here}/history{query}"))
-            }
-        }
-        .into_response());
+            let query = asked.changed(&[("jump", None), ("failures", Some("1"))]);
+            Redirect::to(&format!("{here}/history{query}"))
+        };
+        return Ok(to.into_response());
     }
     let found = store::window(&mut snapshot, &run, &filter, place, WINDOW).await?;
     snapshot.end().await;
