@@ -13,6 +13,7 @@ mod diagnosis;
 mod list_http;
 mod list_item;
 mod list_plans;
+mod metrics_conformance;
 mod reading;
 mod reading_changes_nothing;
 mod rig;

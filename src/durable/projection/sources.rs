@@ -15,6 +15,12 @@ use crate::{
     },
 };
 
+/// The word for a stored projection that is up to date: its table.
+pub const WAITS: &str = "workflow_run_waits";
+pub const TIMELINE: &str = "workflow_run_timeline_entries";
+pub const TIMERS: &str = "workflow_run_timer_entries";
+pub const LINEAGE: &str = "workflow_run_lineage_entries";
+
 /// The version of stored timers this engine writes.
 const TIMER_SCHEMA: i64 = 1;
 
@@ -34,7 +40,7 @@ pub fn waits(snapshot: &RunSnapshot, recomputed: &[Value]) -> &'static str {
         ..Rules::default()
     };
     if all(&snapshot.wait_entries, recomputed, rules, wait_entry) {
-        "workflow_run_waits"
+        WAITS
     } else {
         "workflow_run_waits_rebuilt"
     }
@@ -52,7 +58,7 @@ pub fn timeline(
         None => {
             let cached = &snapshot.timeline_entries;
             if all(cached, recomputed, Rules::default(), timeline_entry) {
-                "workflow_run_timeline_entries"
+                TIMELINE
             } else {
                 "workflow_run_timeline_entries_rebuilt"
             }
@@ -77,7 +83,7 @@ pub fn timers(snapshot: &RunSnapshot, recomputed: &[Value]) -> (&'static str, Ve
         reasons.push("stale_projection");
     }
     let source = if reasons.is_empty() {
-        "workflow_run_timer_entries"
+        TIMERS
     } else {
         "workflow_run_timer_entries_rebuilt"
     };
@@ -113,7 +119,7 @@ pub fn lineage(snapshot: &RunSnapshot, recomputed: &Lineage) -> &'static str {
         |entry| lineage_entry(entry),
     );
     if up_to_date {
-        "workflow_run_lineage_entries"
+        LINEAGE
     } else {
         "workflow_run_lineage_entries_rebuilt"
     }

@@ -3,6 +3,7 @@
 
 pub mod find;
 pub mod head;
+pub mod metrics;
 pub mod runs;
 pub mod schema;
 pub mod snapshot;

@@ -1,6 +1,6 @@
 //! Everything about one run at one instant, in a constant number of statements.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::runs::extras;
 use crate::{
-    db::{DbError, Json, Row, Snapshot},
+    db::{DbError, Json, Row, Snapshot, Statement},
     durable::stored::{
         AttemptRow, ClosedReason, CommandRow, EventType, ExecutionRow, FailureRecord, HeartbeatRow,
         HistoryEvent, LineageEntry, LinkRow, MessageRow, RunRow, RunSummary, SignalRow,
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// Most runs of one related instance that are read: a chain may have thousands.
+/// Most related runs that are read of a few instances: a chain may have thousands.
 const RELATED: u32 = 2_000;
 
 /// How much of the stored timeline to read, for saying whether it is up to date.
@@ -95,6 +95,37 @@ pub struct RelatedRun {
     pub terminal_event: Option<EventType>,
 }
 
+/// Which runs are read.
+#[derive(Clone, Copy, Debug)]
+pub enum Which<'a> {
+    One(&'a str),
+    /// Ids in the database's own order: beyond the first, up to and including the second.
+    Range {
+        after: Option<&'a str>,
+        until: Option<&'a str>,
+    },
+}
+
+impl Which<'_> {
+    /// Pushes the condition on a column that holds a run's id; every such column is indexed.
+    pub fn push(self, q: &mut Statement, column: &'static str) {
+        match self {
+            Self::One(id) => {
+                q.push(column).push(" = ").bind(id);
+            }
+            Self::Range { after, until } => {
+                q.push("1 = 1");
+                if let Some(after) = after {
+                    q.push(" and ").push(column).push(" > ").bind(after);
+                }
+                if let Some(until) = until {
+                    q.push(" and ").push(column).push(" <= ").bind(until);
+                }
+            }
+        }
+    }
+}
+
 impl RunSnapshot {
     /// Reads one run; none when there is no such run.
     pub async fn load(
@@ -102,15 +133,36 @@ impl RunSnapshot {
         run_id: &str,
         timeline: TimelineCache,
     ) -> Result<Option<Self>, DbError> {
-        let mut reader = Reader { snapshot, run_id };
-        let Some((run, instance)) = reader.run().await? else {
+        let mut runs = Self::load_all(snapshot, Which::One(run_id), timeline).await?;
+        let Some(run) = runs.first_mut() else {
             return Ok(None);
         };
-        let end_of_timeline = match timeline {
-            TimelineCache::Whole => " order by sequence",
-            TimelineCache::Presence => " order by sequence limit 1",
+        (run.memo, run.search_attributes) = extras::free_form(snapshot, run_id).await?;
+        run.story = run
+            .memo
+            .get(crate::demo::STORY_MEMO)
+            .and_then(Value::as_str)
+            .map(str::to_owned);
+        Ok(runs.pop())
+    }
+
+    /// Reads many runs, in the same number of statements. What runs say about themselves in
+    /// memos and search attributes is left out.
+    pub async fn load_all(
+        snapshot: &mut Snapshot,
+        which: Which<'_>,
+        timeline: TimelineCache,
+    ) -> Result<Vec<Self>, DbError> {
+        let mut reader = Reader { snapshot, which };
+        let runs = reader.runs().await?;
+        if runs.is_empty() && matches!(which, Which::One(_)) {
+            return Ok(Vec::new());
+        }
+        let end_of_timeline = match (timeline, which) {
+            (TimelineCache::Presence, Which::One(_)) => " order by sequence limit 1",
+            _ => " order by sequence, history_event_id",
         };
-        let summary = reader
+        let mut summaries = reader
             .rows(
                 RunSummary::TABLE,
                 RunSummary::COLUMNS,
@@ -118,9 +170,8 @@ impl RunSnapshot {
                 "",
                 RunSummary::read,
             )
-            .await?
-            .pop();
-        let events = reader
+            .await?;
+        let mut events = reader
             .of_run(
                 HistoryEvent::TABLE,
                 HistoryEvent::COLUMNS,
@@ -128,11 +179,24 @@ impl RunSnapshot {
                 HistoryEvent::read,
             )
             .await?;
-        let links = reader.links().await?;
-        let (memo, search_attributes) = extras::free_form(reader.snapshot, run_id).await?;
-        let related =
-            related_runs(reader.snapshot, &related_instances(&run, &events, &links)).await?;
-        let timeline_entries = reader
+        let mut links = reader.links().await?;
+        let instances: Vec<BTreeSet<String>> = runs
+            .iter()
+            .map(|(run, _)| {
+                related_instances(run, events.of(&run.id), links.of(&run.id))
+            })
+            .collect();
+        let related = related_runs(
+            reader.snapshot,
+            &instances.iter().flatten().cloned().collect(),
+        )
+        .await?;
+        let mut of_instance: HashMap<&str, Vec<&RelatedRun>> = HashMap::new();
+        for other in &related {
+            let instance = other.run.workflow_instance_id.as_str();
+            of_instance.entry(instance).or_default().push(other);
+        }
+        let mut timeline_entries = reader
             .of_run(
                 TimelineEntry::TABLE,
                 TimelineEntry::COLUMNS,
@@ -140,130 +204,178 @@ impl RunSnapshot {
                 TimelineEntry::read,
             )
             .await?;
-        Ok(Some(Self {
-            story: memo
-                .get(crate::demo::STORY_MEMO)
-                .and_then(Value::as_str)
-                .map(str::to_owned),
-            tasks: reader
-                .of_run(
-                    TaskRow::TABLE,
-                    TaskRow::COLUMNS,
-                    " order by available_at, created_at, id",
-                    TaskRow::read,
-                )
-                .await?,
-            executions: reader
-                .of_run(
-                    ExecutionRow::TABLE,
-                    ExecutionRow::COLUMNS,
-                    " order by sequence",
-                    ExecutionRow::read,
-                )
-                .await?,
-            attempts: reader
-                .of_run(
-                    AttemptRow::TABLE,
-                    AttemptRow::COLUMNS,
-                    " order by attempt_number, started_at, id",
-                    AttemptRow::read,
-                )
-                .await?,
-            timers: reader
-                .of_run(
-                    TimerRow::TABLE,
-                    TimerRow::COLUMNS,
-                    " order by sequence",
-                    TimerRow::read,
-                )
-                .await?,
-            commands: reader
-                .of_run(
-                    CommandRow::TABLE,
-                    CommandRow::COLUMNS,
-                    " order by command_sequence, created_at, id",
-                    CommandRow::read,
-                )
-                .await?,
-            signals: reader
-                .of_run(
-                    SignalRow::TABLE,
-                    SignalRow::COLUMNS,
-                    " order by command_sequence, received_at, created_at, id",
-                    SignalRow::read,
-                )
-                .await?,
-            updates: reader
-                .of_run(
-                    UpdateRow::TABLE,
-                    UpdateRow::COLUMNS,
-                    " order by command_sequence, accepted_at, created_at, id",
-                    UpdateRow::read,
-                )
-                .await?,
-            failures: reader
-                .of_run(
-                    FailureRecord::TABLE,
-                    FailureRecord::COLUMNS,
-                    " order by created_at desc",
-                    FailureRecord::read,
-                )
-                .await?,
-            messages: reader
-                .of_run(
-                    MessageRow::TABLE,
-                    MessageRow::COLUMNS,
-                    " order by stream_key, sequence",
-                    MessageRow::read,
-                )
-                .await?,
-            wait_entries: reader
-                .of_run(
-                    WaitEntry::TABLE,
-                    WaitEntry::COLUMNS,
-                    " order by position",
-                    WaitEntry::read,
-                )
-                .await?,
-            timer_entries: reader
-                .of_run(
-                    TimerEntry::TABLE,
-                    TimerEntry::COLUMNS,
-                    " order by position",
-                    TimerEntry::read,
-                )
-                .await?,
-            lineage_entries: reader
-                .of_run(
-                    LineageEntry::TABLE,
-                    LineageEntry::COLUMNS,
-                    " order by position",
-                    LineageEntry::read,
-                )
-                .await?,
-            heartbeats: reader.heartbeats().await?,
-            has_timeline_entries: !timeline_entries.is_empty(),
-            timeline_entries: if timeline == TimelineCache::Whole {
-                timeline_entries
-            } else {
-                Vec::new()
-            },
-            run,
-            instance,
-            summary,
-            events,
-            links,
-            memo,
-            search_attributes,
-            related,
-        }))
+        let mut tasks = reader
+            .of_run(
+                TaskRow::TABLE,
+                TaskRow::COLUMNS,
+                " order by available_at, created_at, id",
+                TaskRow::read,
+            )
+            .await?;
+        let mut executions = reader
+            .of_run(
+                ExecutionRow::TABLE,
+                ExecutionRow::COLUMNS,
+                " order by sequence",
+                ExecutionRow::read,
+            )
+            .await?;
+        let mut attempts = reader
+            .of_run(
+                AttemptRow::TABLE,
+                AttemptRow::COLUMNS,
+                " order by attempt_number, started_at, id",
+                AttemptRow::read,
+            )
+            .await?;
+        let mut timers = reader
+            .of_run(
+                TimerRow::TABLE,
+                TimerRow::COLUMNS,
+                " order by sequence",
+                TimerRow::read,
+            )
+            .await?;
+        let mut commands = reader
+            .of_run(
+                CommandRow::TABLE,
+                CommandRow::COLUMNS,
+                " order by command_sequence, created_at, id",
+                CommandRow::read,
+            )
+            .await?;
+        let mut signals = reader
+            .of_run(
+                SignalRow::TABLE,
+                SignalRow::COLUMNS,
+                " order by command_sequence, received_at, created_at, id",
+                SignalRow::read,
+            )
+            .await?;
+        let mut updates = reader
+            .of_run(
+                UpdateRow::TABLE,
+                UpdateRow::COLUMNS,
+                " order by command_sequence, accepted_at, created_at, id",
+                UpdateRow::read,
+            )
+            .await?;
+        let mut failures = reader
+            .of_run(
+                FailureRecord::TABLE,
+                FailureRecord::COLUMNS,
+                " order by created_at desc",
+                FailureRecord::read,
+            )
+            .await?;
+        let mut messages = reader
+            .of_run(
+                MessageRow::TABLE,
+                MessageRow::COLUMNS,
+                " order by stream_key, sequence",
+                MessageRow::read,
+            )
+            .await?;
+        let mut wait_entries = reader
+            .of_run(
+                WaitEntry::TABLE,
+                WaitEntry::COLUMNS,
+                " order by position",
+                WaitEntry::read,
+            )
+            .await?;
+        let mut timer_entries = reader
+            .of_run(
+                TimerEntry::TABLE,
+                TimerEntry::COLUMNS,
+                " order by position",
+                TimerEntry::read,
+            )
+            .await?;
+        let mut lineage_entries = reader
+            .of_run(
+                LineageEntry::TABLE,
+                LineageEntry::COLUMNS,
+                " order by position",
+                LineageEntry::read,
+            )
+            .await?;
+        let heartbeats = reader.heartbeats().await?;
+        Ok(runs
+            .into_iter()
+            .zip(instances)
+            .map(|((run, instance), instances)| {
+                let id = run.id.as_str();
+                let timeline_entries = timeline_entries.take(id);
+                Self {
+                    summary: summaries.take(id).pop(),
+                    events: events.take(id),
+                    tasks: tasks.take(id),
+                    executions: executions.take(id),
+                    attempts: attempts.take(id),
+                    timers: timers.take(id),
+                    commands: commands.take(id),
+                    signals: signals.take(id),
+                    updates: updates.take(id),
+                    failures: failures.take(id),
+                    links: links.take(id),
+                    memo: Map::new(),
+                    search_attributes: Map::new(),
+                    messages: messages.take(id),
+                    heartbeats: heartbeats.clone(),
+                    related: instances
+                        .iter()
+                        .filter_map(|instance| of_instance.get(instance.as_str()))
+                        .flatten()
+                        .map(|other| (*other).clone())
+                        .collect(),
+                    wait_entries: wait_entries.take(id),
+                    has_timeline_entries: !timeline_entries.is_empty(),
+                    timeline_entries: if timeline == TimelineCache::Whole {
+                        timeline_entries
+                    } else {
+                        Vec::new()
+                    },
+                    timer_entries: timer_entries.take(id),
+                    lineage_entries: lineage_entries.take(id),
+                    story: None,
+                    run,
+                    instance,
+                }
+            })
+            .collect())
+    }
+}
+
+/// Rows by the id of their run, each run's in the order they were read.
+struct ByRun<T>(HashMap<String, Vec<T>>);
+
+impl<T> ByRun<T> {
+    fn read(
+        rows: Vec<Row>,
+        read: fn(&mut Row) -> Result<T, DbError>,
+    ) -> Result<Self, DbError> {
+        let mut groups: HashMap<String, Vec<T>> = HashMap::new();
+        for mut row in rows {
+            let value = read(&mut row)?;
+            groups.entry(row.text("owner_run_id")?).or_default().push(value);
+        }
+        Ok(Self(groups))
+    }
+
+    fn of(&self, run_id: &str) -> &[T] {
+        self.0.get(run_id).map_or(&[], Vec::as_slice)
+    }
+
+    fn take(&mut self, run_id: &str) -> Vec<T> {
+        self.0.remove(run_id).unwrap_or_default()
     }
 }
 
 /// The statements behind a snapshot, each served by an index on the run's id.
 struct Reader<'s> {
     snapshot: &'s mut Snapshot,
-    run_id: &'s str,
+    which: Which<'s>,
 }
 
 impl Reader<'_> {
@@ -274,18 +386,21 @@ impl Reader<'_> {
         key: &'static str,
         end: &'static str,
         read: fn(&mut Row) -> Result<T, DbError>,
-    ) -> Result<Vec<T>, DbError> {
+    ) -> Result<ByRun<T>, DbError> {
         let mut q = self.snapshot.statement();
         if !q.has_table(table) {
-            return Ok(Vec::new());
+            return Ok(ByRun(HashMap::new()));
         }
         q.push("select ")
             .columns(table, columns)
-            .push(" from {")
+            .push(", ")
+            .push(key)
+            .push(" as owner_run_id from {")
             .push(table)
             .push("} where ");
-        q.push(key).push(" = ").bind(self.run_id).push(end);
-        self.snapshot.fetch(q).await?.iter_mut().map(read).collect()
+        self.which.push(&mut q, key);
+        q.push(end);
+        ByRun::read(self.snapshot.fetch(q).await?, read)
     }
 
     async fn of_run<T>(
@@ -294,80 +409,83 @@ impl Reader<'_> {
         columns: &'static str,
         end: &'static str,
         read: fn(&mut Row) -> Result<T, DbError>,
-    ) -> Result<Vec<T>, DbError> {
+    ) -> Result<ByRun<T>, DbError> {
         self.rows(table, columns, "workflow_run_id", end, read)
             .await
     }
 
-    /// The run, and the facts of its instance beside it.
-    async fn run(&mut self) -> Result<Option<(RunRow, InstanceFacts)>, DbError> {
+    /// The runs, and the facts of their instances beside them.
+    async fn runs(&mut self) -> Result<Vec<(RunRow, InstanceFacts)>, DbError> {
         let mut q = self.snapshot.statement();
         q.push("select ").columns(RunRow::TABLE, RunRow::COLUMNS).push(
             ", (select i.namespace from {workflow_instances} i where i.id = r.workflow_instance_id) as instance_namespace\
              , (select i.business_key from {workflow_instances} i where i.id = r.workflow_instance_id) as instance_business_key\
              , (select i.visibility_labels from {workflow_instances} i where i.id = r.workflow_instance_id) as instance_labels\
              , (select i.execution_timeout_seconds from {workflow_instances} i where i.id = r.workflow_instance_id) as instance_timeout \
-             from {workflow_runs} r where id = ",
-        )
-        .bind(self.run_id);
-        let Some(mut row) = self.snapshot.fetch_one(q).await? else {
-            return Ok(None);
-        };
-        let run = RunRow::read(&mut row)?;
-        let instance = InstanceFacts {
-            namespace: row.opt_text("instance_namespace")?,
-            business_key: row.opt_text("instance_business_key")?,
-            visibility_labels: row.opt_json("instance_labels")?,
-            execution_timeout_seconds: row.opt_int("instance_timeout")?,
-        };
-        Ok(Some((run, instance)))
-    }
-
-    async fn links(&mut self) -> Result<Vec<LinkRow>, DbError> {
-        let mut q = self.snapshot.statement();
-        if !q.has_table(LinkRow::TABLE) {
-            return Ok(Vec::new());
-        }
-        // Two lookups instead of an `or`, which would scan on some planners.
-        q.push("select ")
-            .columns(LinkRow::TABLE, LinkRow::COLUMNS)
-            .push(" from {workflow_links} where parent_workflow_run_id = ")
-            .bind(self.run_id)
-            .push(" union all select ")
-            .columns(LinkRow::TABLE, LinkRow::COLUMNS)
-            .push(" from {workflow_links} where child_workflow_run_id = ")
-            .bind(self.run_id)
-            .push(" and parent_workflow_run_id <> ")
-            .bind(self.run_id);
-        let mut links: Vec<LinkRow> = self
-            .snapshot
-            .fetch(q)
-            .await?
-            .iter_mut()
-            .map(LinkRow::read)
-            .collect::<Result<_, _>>()?;
-        links.sort_by_key(|link| link.created_at);
-        Ok(links)
-    }
-
-    async fn heartbeats(&mut self) -> Result<Vec<HeartbeatRow>, DbError> {
-        let mut q = self.snapshot.statement();
-        if !q.has_table(HeartbeatRow::TABLE) {
-            return Ok(Vec::new());
-        }
-        q.push("select ")
-            .columns(HeartbeatRow::TABLE, HeartbeatRow::COLUMNS)
-            .push(
-                " from {workflow_worker_compatibility_heartbeats} order by expires_at desc limit ",
-            )
-            .bind(HEARTBEATS);
+             from {workflow_runs} r where ",
+        );
+        self.which.push(&mut q, "id");
+        q.push(" order by id");
         self.snapshot
             .fetch(q)
             .await?
             .iter_mut()
-            .map(HeartbeatRow::read)
+            .map(|row| {
+                let run = RunRow::read(row)?;
+                let instance = InstanceFacts {
+                    namespace: row.opt_text("instance_namespace")?,
+                    business_key: row.opt_text("instance_business_key")?,
+                    visibility_labels: row.opt_json("instance_labels")?,
+                    execution_timeout_seconds: row.opt_int("instance_timeout")?,
+                };
+                Ok((run, instance))
+            })
             .collect()
     }
+
+    async fn links(&mut self) -> Result<ByRun<LinkRow>, DbError> {
+        let mut q = self.snapshot.statement();
+        if !q.has_table(LinkRow::TABLE) {
+            return Ok(ByRun(HashMap::new()));
+        }
+        // Two lookups instead of an `or`, which would scan on some planners.
+        q.push("select ")
+            .columns(LinkRow::TABLE, LinkRow::COLUMNS)
+            .push(", parent_workflow_run_id as owner_run_id from {workflow_links} where ");
+        self.which.push(&mut q, "parent_workflow_run_id");
+        q.push(" union all select ")
+            .columns(LinkRow::TABLE, LinkRow::COLUMNS)
+            .push(", child_workflow_run_id as owner_run_id from {workflow_links} where ");
+        self.which.push(&mut q, "child_workflow_run_id");
+        q.push(" and parent_workflow_run_id <> child_workflow_run_id");
+        let mut links = ByRun::read(self.snapshot.fetch(q).await?, LinkRow::read)?;
+        for links in links.0.values_mut() {
+            links.sort_by_key(|link| link.created_at);
+        }
+        Ok(links)
+    }
+
+    async fn heartbeats(&mut self) -> Result<Vec<HeartbeatRow>, DbError> {
+        heartbeats(self.snapshot).await
+    }
+}
+
+/// What workers lately said of themselves, the newest first, up to a limit.
+pub async fn heartbeats(snapshot: &mut Snapshot) -> Result<Vec<HeartbeatRow>, DbError> {
+    let mut q = snapshot.statement();
+    if !q.has_table(HeartbeatRow::TABLE) {
+        return Ok(Vec::new());
+    }
+    q.push("select ")
+        .columns(HeartbeatRow::TABLE, HeartbeatRow::COLUMNS)
+        .push(" from {workflow_worker_compatibility_heartbeats} order by expires_at desc limit ")
+        .bind(HEARTBEATS);
+    snapshot
+        .fetch(q)
+        .await?
+        .iter_mut()
+        .map(HeartbeatRow::read)
+        .collect()
 }
 
 /// The runs of these instances, with the few facts others need of them.
@@ -393,7 +511,7 @@ pub async fn related_runs(
     )
     .bind_list(instances)
     .push(" order by workflow_instance_id, run_number limit ")
-    .bind(RELATED);
+    .bind(RELATED.max(u32::try_from(instances.len()).unwrap_or(u32::MAX).saturating_mul(20)));
     snapshot
         .fetch(q)
         .await?

@@ -8,10 +8,12 @@ mod event;
 pub mod loose;
 pub mod payloads;
 mod rows;
+mod stamp;
 mod trouble;
 mod words;
 
 pub use event::HistoryEvent;
 pub use rows::*;
+pub use stamp::Stamp;
 pub use trouble::{FailureRow, RetryingActivity};
 pub use words::*;
