@@ -23,6 +23,7 @@ pub(super) fn table(app: &App) -> Router<App> {
         .route("/livez", get(alive))
         .route("/up", get(alive))
         .route("/readyz", get(ready))
+        .route("/metrics", get(api::prometheus::show))
         // Pages.
         .route(&at("/runs"), get(runs::show))
         .route(&at("/find"), get(find::show))
@@ -33,6 +34,12 @@ pub(super) fn table(app: &App) -> Router<App> {
         // JSON, at the paths Waterline's scripts already use.
         .route(&at("/api/flows/{bucket_or_id}"), get(flows::list_or_run))
         .route(&at("/api/instances/{instance}"), get(api::runs::current))
+        .route(
+            &at("/api/operator-metrics"),
+            get(api::metrics::operator_metrics),
+        )
+        .route(&at("/api/stats"), get(api::metrics::stats))
+        .route(&at("/api/v2/health"), get(api::metrics::v2_health))
         .route(
             &at("/api/instances/{instance}/runs/{run}"),
             get(api::runs::selected),

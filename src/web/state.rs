@@ -13,7 +13,9 @@ use crate::clock::Clock;
 use crate::db::Db;
 use crate::durable::engine_config::EngineConfig;
 use crate::durable::store::runs::counts::CountCache;
+use crate::web::collector::{self, Collector};
 use crate::web::error::AppError;
+use crate::web::telemetry::Telemetry;
 
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -35,6 +37,12 @@ pub struct Settings {
     pub engine: EngineConfig,
     /// Counts of the run list, computed once for all viewers.
     pub counts: CountCache,
+    /// How the fleet's numbers are gathered.
+    pub gathering: collector::Options,
+    /// What gathers them; made with the app where there is a database.
+    pub collector: Option<Collector>,
+    /// What this process itself does.
+    pub telemetry: Telemetry,
     /// How long a handler may take before the caller gets an answer anyway.
     pub request_timeout: Duration,
 }
@@ -50,14 +58,31 @@ impl Default for Settings {
             db: None,
             engine: EngineConfig::defaults(),
             counts: CountCache::default(),
+            gathering: collector::Options::default(),
+            collector: None,
+            telemetry: Telemetry::default(),
             request_timeout: Duration::from_secs(30),
         }
     }
 }
 
 impl App {
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(mut settings: Settings) -> Self {
+        if let (Some(db), None) = (&settings.db, &settings.collector) {
+            settings.collector = Some(Collector::new(
+                db.clone(),
+                settings.clock,
+                settings.engine.clone(),
+                settings.gathering.clone(),
+            ));
+        }
         Self(Arc::new(settings))
+    }
+
+    /// The fleet's numbers, for a page that cannot be without them.
+    pub fn collector(&self) -> Result<&Collector, AppError> {
+        self.db()?;
+        self.collector.as_ref().ok_or(AppError::Timeout)
     }
 
     /// The database, for a page that cannot be without one.

@@ -114,7 +114,7 @@ impl Which<'_> {
                 q.push(column).push(" = ").bind(id);
             }
             Self::Range { after, until } => {
-                q.push("1 = 1");
+                q.push(column).push(" is not null");
                 if let Some(after) = after {
                     q.push(" and ").push(column).push(" > ").bind(after);
                 }

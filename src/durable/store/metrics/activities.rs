@@ -29,9 +29,13 @@ counted! {
         max_attempt_count: int,
     }
 
-    Overdue {
+    /// Which of them run inside their worker.
+    LocalCounts {
         local_retrying: int,
         local_timeout_overdue: int,
+    }
+
+    Overdue {
         overdue_schedule: time,
         overdue_close: time,
         overdue_schedule_to_close: time,
@@ -79,10 +83,12 @@ const ATTEMPTS: &str = "select count(*) as failed_attempts from {activity_attemp
 pub(super) async fn count(
     snapshot: &mut Snapshot,
     scope: &Scope<'_>,
-) -> Result<ActivityCounts, DbError> {
+) -> Result<(ActivityCounts, LocalCounts), DbError> {
     let mut counts = ActivityCounts::default();
+    let mut local = LocalCounts::default();
     if let Some(mut row) = sql::one(snapshot, scope, EXECUTIONS).await? {
         counts = ActivityCounts::read(&mut row)?;
+        local = LocalCounts::read(&mut row)?;
         let overdue = Overdue::read(&mut row)?;
         for deadline in [
             overdue.overdue_schedule,
@@ -96,5 +102,5 @@ pub(super) async fn count(
     if let Some(mut row) = sql::one(snapshot, scope, ATTEMPTS).await? {
         counts.failed_attempts = row.opt_int("failed_attempts")?.unwrap_or(0);
     }
-    Ok(counts)
+    Ok((counts, local))
 }

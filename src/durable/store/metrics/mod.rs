@@ -15,7 +15,7 @@ mod things;
 
 use chrono::{DateTime, Utc};
 
-pub use activities::ActivityCounts;
+pub use activities::{ActivityCounts, LocalCounts};
 pub use queues::{QueueCounts, QueueRows, Queues, ReadyTask, queues};
 pub use repair::{RepairGroup, RepairGroups};
 pub use runs::{
@@ -58,6 +58,7 @@ pub struct Counted {
     pub failing_types: Vec<FailingType>,
     pub starts: StartCounts,
     pub activities: ActivityCounts,
+    pub local_activities: LocalCounts,
     pub repair: RepairGroups,
     pub run_table: RunTableCounts,
     pub schedules: ScheduleCounts,
@@ -73,6 +74,7 @@ pub async fn count(
 ) -> Result<Counted, DbError> {
     let scope = Scope::new(now, config, namespace);
     let summaries = runs::count(snapshot, &scope).await?;
+    let (activities, local_activities) = activities::count(snapshot, &scope).await?;
     Ok(Counted {
         now,
         namespace: namespace.map(str::to_owned),
@@ -92,7 +94,8 @@ pub async fn count(
         recent_tasks: tasks::recent(snapshot, &scope).await?,
         failing_types: tasks::failing_types(snapshot, &scope).await?,
         starts: tasks::starts(snapshot, &scope).await?,
-        activities: activities::count(snapshot, &scope).await?,
+        activities,
+        local_activities,
         repair: repair::groups(snapshot, &scope).await?,
         run_table: things::run_table(snapshot, &scope).await?,
         schedules: things::schedules(snapshot, &scope).await?,

@@ -265,7 +265,7 @@ const TYPES: &str = "select workflow_type, count(*) as total_runs, \
     count(case when status = 'terminated' then 1 end) as \"terminated\", \
     null as median_duration_ms \
     from {workflow_run_summaries} where created_at >= :week:and_ns \
-    group by workflow_type order by total_runs desc, workflow_type limit 10";
+    group by workflow_type order by total_runs desc, workflow_type desc limit 10";
 
 const MEDIANS: &str = "select workflow_type, duration_ms from (\
     select workflow_type, duration_ms, \
