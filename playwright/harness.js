@@ -7,11 +7,13 @@
 // One browser per file, shared by all demos in it. Both are gone when the file ends.
 
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { mkdirSync } from 'node:fs';
+import { execFile, spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 
 import { AxeBuilder } from '@axe-core/playwright';
 import { chromium } from 'playwright-core';
@@ -28,7 +30,21 @@ const WAIT_MS = 10_000;
 
 /** Starts the demo on a free port, below `basePath`. */
 export async function startDemo({ basePath = '/waterline' } = {}) {
-  const server = await startServer(basePath);
+  return served(['demo', '--base-path', basePath]);
+}
+
+/** Serves a database of `runs` generated runs: more than one look into a list holds. */
+export async function startSeeded({ runs }) {
+  const folder = mkdtempSync(path.join(tmpdir(), 'plimsoll-seeded-'));
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+  const url = ['--database-url', `sqlite:${path.join(folder, 'seeded.sqlite')}`];
+  const how = ['--create', '--projections', 'summaries', '--runs', runs, '--clock', NOW];
+  await promisify(execFile)(binary, ['seed', ...url, ...how]);
+  return served(['serve', ...url]);
+}
+
+async function served(args) {
+  const server = await startServer(args);
   return {
     /** Address of the pages, without a slash at its end: `${base}/runs`. */
     base: server.base,
@@ -40,12 +56,10 @@ export async function startDemo({ basePath = '/waterline' } = {}) {
 
 const servers = new Set();
 
-async function startServer(basePath) {
-  const child = spawn(
-    binary,
-    ['demo', '--listen', '127.0.0.1:0', '--base-path', basePath, '--clock', NOW],
-    { stdio: ['ignore', 'pipe', 'pipe'] },
-  );
+async function startServer(args) {
+  const child = spawn(binary, [...args, '--listen', '127.0.0.1:0', '--clock', NOW], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   servers.add(child);
   let said = '';
   const saying = (stream) => stream.on('data', (text) => (said = (said + text).slice(-20_000)));
@@ -75,7 +89,7 @@ async function startServer(basePath) {
     return { child, origin, base: url.replace(/\/+$/, '') };
   } catch (error) {
     child.kill('SIGKILL');
-    throw new Error(`${binary} demo did not start: ${error.message}\n${said}`);
+    throw new Error(`${binary} ${args[0]} did not start: ${error.message}\n${said}`);
   }
 }
 

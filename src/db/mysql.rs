@@ -39,7 +39,8 @@ impl Driver for MySql {
                 |row, i| cell::<Self, DateTime<Utc>>(row, i, |at| Val::Time(at.naive_utc()))
             }
             "DATETIME" => |row, i| cell::<Self, NaiveDateTime>(row, i, Val::Time),
-            "JSON" => |row, i| cell::<Self, String>(row, i, Val::Text),
+            // Exact numbers, such as a union of a signed and an unsigned column, arrive as text.
+            "JSON" | "DECIMAL" => |row, i| cell::<Self, String>(row, i, Val::Text),
             _ if <String as sqlx::Type<Self>>::compatible(info) => {
                 |row, i| cell::<Self, String>(row, i, Val::Text)
             }

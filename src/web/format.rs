@@ -1,7 +1,7 @@
 //! How numbers, times and ids are written on a page. Pure: the clock and the zone are
 //! arguments, and the examples are the specification.
 
-use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use chrono::{DateTime, SecondsFormat, SubsecRound as _, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 /// Totals are counted up to here and no further.
@@ -106,9 +106,14 @@ pub fn relative(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
 /// assert_eq!(absolute(at, chrono_tz::America::Sao_Paulo), "2026-11-15 20:50:00 -03");
 /// ```
 pub fn absolute(at: DateTime<Utc>, zone: Tz) -> String {
-    at.with_timezone(&zone)
-        .format("%Y-%m-%d %H:%M:%S %Z")
-        .to_string()
+    // Written out: chrono interprets a pattern anew for every value, and a page has many.
+    let at = at.with_timezone(&zone);
+    format!(
+        "{} {} {}",
+        at.date_naive(),
+        at.time().trunc_subsecs(0),
+        at.offset()
+    )
 }
 
 /// From one moment to another; the day and the zone are said once if they are the same.

@@ -5,9 +5,13 @@ use std::collections::BTreeSet;
 
 use plimsoll::{
     db::{Db, Dialect, Statement, Val, recorded},
-    durable::store::runs::{
-        self, Direction, Filter, PageRequest, Skipped,
-        counts::{CAP, CountCache},
+    durable::{
+        store::runs::{
+            self, Direction, Filter, PageRequest, Skipped,
+            counts::{CAP, CountCache},
+            extras,
+        },
+        stored::ListedRun,
     },
 };
 use serde_json::Value;
@@ -85,26 +89,34 @@ async fn statements(db: &Db, filter: &Filter) -> Vec<(String, Statement)> {
             cursor: None,
             size: 50,
         };
-        let (first, all) = recorded(runs::page(&mut snapshot, &request)).await;
+        let (first, all) = recorded(runs::page::<ListedRun>(&mut snapshot, &request)).await;
         keep("first page", all);
-        request.cursor = first.unwrap().next;
+        let first = first.unwrap();
+        let (beside, all) = recorded(extras::beside(&mut snapshot, &first.rows)).await;
+        beside.unwrap();
+        keep("beside", all);
+        request.cursor = first.next;
         if request.cursor.is_some() {
-            let (second, all) = recorded(runs::page(&mut snapshot, &request)).await;
+            let (second, all) = recorded(runs::page::<ListedRun>(&mut snapshot, &request)).await;
             keep("next page", all);
             request.cursor = second.unwrap().previous;
-            let (_, all) = recorded(runs::page(&mut snapshot, &request)).await;
+            let (_, all) = recorded(runs::page::<ListedRun>(&mut snapshot, &request)).await;
             keep("previous page", all);
         }
         // Among the rows without a time, at the end of the list.
         request.cursor = Some("next~~01seed00000000000000009999".parse().unwrap());
         keep(
             "untimed",
-            recorded(runs::page(&mut snapshot, &request)).await.1,
+            recorded(runs::page::<ListedRun>(&mut snapshot, &request))
+                .await
+                .1,
         );
         request.cursor = Some("prev~~01seed00000000000000009999".parse().unwrap());
         keep(
             "back from untimed",
-            recorded(runs::page(&mut snapshot, &request)).await.1,
+            recorded(runs::page::<ListedRun>(&mut snapshot, &request))
+                .await
+                .1,
         );
         let (skipped, all) = recorded(runs::skip(&mut snapshot, filter, direction, 100)).await;
         assert!(matches!(
@@ -191,7 +203,7 @@ fn limit_of(statement: &Statement) -> u64 {
 
 /// The statement without its list of columns.
 fn short(sql: &str) -> String {
-    sql.replace(plimsoll::durable::stored::RunSummary::COLUMNS, "…")
+    sql.replace(ListedRun::COLUMNS, "…")
 }
 
 /// The database's plan: lines for SQLite, JSON for the others.

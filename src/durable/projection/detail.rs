@@ -7,6 +7,7 @@ use super::{
     actions, budget, contract, failures, fleet, identity, intakes, lineage, list_item, logs,
     navigation, projected::Projected, sources, task_problem, timeline, waits::open_wait::open_wait,
 };
+use crate::durable::stored::Summary as _;
 
 /// The whole document. `limit` keeps the last entries of the timeline.
 pub fn detail(projected: &Projected<'_>, limit: Option<usize>) -> Value {
@@ -19,7 +20,10 @@ pub fn detail(projected: &Projected<'_>, limit: Option<usize>) -> Value {
     put(&mut out, &contract::contract(cx));
     put(&mut out, &identity::standing(cx, projected.failures.len()));
     put(&mut out, &open_wait(cx, &projected.waits));
-    let badge = snapshot.summary.as_ref().and_then(task_problem::badge);
+    let badge = snapshot
+        .summary
+        .as_ref()
+        .and_then(|summary| task_problem::badge(summary.standing()));
     out.insert(
         "task_problem_badge".into(),
         json!(badge.map(list_item::task_problem_badge)),

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{repair_gate, task_problem};
 use crate::{
     db::Json,
-    durable::stored::{RepairBlockedReason, RunRow, RunSummary},
+    durable::stored::{RepairBlockedReason, RunRow, RunSummary, Summary as _},
 };
 
 /// One item. `search_attributes` are the run's typed values, keys sorted.
@@ -48,7 +48,7 @@ pub fn list_item(summary: &RunSummary, search_attributes: Map<String, Value>) ->
         "repair_blocked_reason": s.repair_blocked_reason,
         "repair_blocked": s.repair_blocked_reason.as_ref().and_then(repair_blocked),
         "task_problem": s.task_problem,
-        "task_problem_badge": task_problem::badge(s).map(task_problem_badge),
+        "task_problem_badge": task_problem::badge(s.standing()).map(task_problem_badge),
         "declared_entry_mode": s.declared_entry_mode,
         "declared_contract_source": s.declared_contract_source,
         "exception_count": s.exception_count,

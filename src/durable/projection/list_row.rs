@@ -5,7 +5,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::{repair_gate, task_problem};
 use crate::{
     durable::stored::{
-        ClosedReason, FailureCategory, FailureRow, RetryingActivity, RunRow, RunStatus, RunSummary,
+        ClosedReason, FailureCategory, FailureRow, ListedRun, RetryingActivity, RunRow, RunStatus,
+        Summary as _,
     },
     run::{
         list::ListRow,
@@ -14,7 +15,7 @@ use crate::{
 };
 
 pub fn list_row(
-    summary: &RunSummary,
+    summary: &ListedRun,
     failures: &[FailureRow],
     retrying: Option<&RetryingActivity>,
     now: DateTime<Utc>,
@@ -22,7 +23,7 @@ pub fn list_row(
     let s = summary;
     let closed_reason = s.closed_reason.as_ref().map(ClosedReason::as_str);
     let mut status = Tag::status(s.status.as_str(), closed_reason);
-    if let Some(problem) = task_problem::badge(s) {
+    if let Some(problem) = task_problem::badge(s.standing()) {
         status = status.with_task_problem(problem.code());
     }
     let terminal = s.status.is_terminal();
@@ -97,7 +98,7 @@ fn headline(failures: &[FailureRow]) -> Option<Headline<'_>> {
 }
 
 fn note(
-    s: &RunSummary,
+    s: &ListedRun,
     failure: Option<&Headline<'_>>,
     retrying: Option<&RetryingActivity>,
 ) -> Option<String> {
@@ -133,12 +134,12 @@ fn first_line(text: &str) -> String {
 }
 
 fn attention(
-    s: &RunSummary,
+    s: &ListedRun,
     failure: Option<&Headline<'_>>,
     retrying: Option<&RetryingActivity>,
 ) -> Vec<Tag> {
     let mut tags = Vec::new();
-    match repair_gate::of_summary(s) {
+    match repair_gate::of_summary(s.standing()) {
         Ok(()) => tags.push(Tag::repair()),
         Err(reason) => {
             if let Some(shown) = repair_gate::shown(&reason).filter(|shown| shown.badge_visible) {
@@ -212,10 +213,10 @@ mod tests {
         }
     }
 
-    fn failed() -> RunSummary {
-        RunSummary {
+    fn failed() -> ListedRun {
+        ListedRun {
             status: RunStatus::Failed,
-            ..RunSummary::example()
+            ..ListedRun::example()
         }
     }
 
@@ -223,7 +224,7 @@ mod tests {
         row.attention.iter().map(|tag| tag.label.as_ref()).collect()
     }
 
-    fn row(summary: &RunSummary, failures: &[FailureRow]) -> ListRow {
+    fn row(summary: &ListedRun, failures: &[FailureRow]) -> ListRow {
         list_row(
             summary,
             failures,
@@ -253,9 +254,9 @@ mod tests {
 
     #[test]
     fn a_cancelled_run_does_not_say_so_twice() {
-        let summary = RunSummary {
+        let summary = ListedRun {
             status: RunStatus::Cancelled,
-            ..RunSummary::example()
+            ..ListedRun::example()
         };
         assert!(
             row(
@@ -269,11 +270,11 @@ mod tests {
 
     #[test]
     fn an_open_run_shows_its_wait_how_long_it_is_open_and_that_repair_is_due() {
-        let summary = RunSummary {
+        let summary = ListedRun {
             liveness_state: Some("repair_needed".into()),
             wait_kind: Some("activity".into()),
             wait_reason: Some("Waiting for activity charge-card".into()),
-            ..RunSummary::example()
+            ..ListedRun::example()
         };
         let row = row(&summary, &[]);
         assert_eq!(
@@ -286,9 +287,9 @@ mod tests {
 
     #[test]
     fn a_retry_shows_which_attempt_of_how_many() {
-        let summary = RunSummary {
+        let summary = ListedRun {
             wait_kind: Some("activity".into()),
-            ..RunSummary::example()
+            ..ListedRun::example()
         };
         let activity = RetryingActivity {
             activity_type: "charge-card".into(),

@@ -1,7 +1,7 @@
 //! Whether Repair is offered, and if not, why. The list, its "needs repair" filter, the page
 //! and the API all ask here.
 
-use crate::durable::stored::{LivenessState, RepairBlockedReason, RunSummary};
+use crate::durable::stored::{LivenessState, RepairBlockedReason, Standing};
 
 /// The facts the gate decides on.
 #[derive(Clone, Copy, Debug)]
@@ -30,12 +30,12 @@ pub fn decide(facts: Facts<'_>) -> Result<(), RepairBlockedReason> {
 
 /// The gate on a stored summary. The engine records its own verdict on the replay-blocked
 /// task there: a null reason means it saw one.
-pub fn of_summary(summary: &RunSummary) -> Result<(), RepairBlockedReason> {
+pub fn of_summary(standing: Standing<'_>) -> Result<(), RepairBlockedReason> {
     decide(Facts {
-        is_current_run: summary.is_current_run,
-        is_terminal: summary.status.is_terminal(),
-        liveness_state: summary.liveness_state.as_ref(),
-        replay_blocked_task: summary.repair_blocked_reason.is_none(),
+        is_current_run: standing.is_current_run,
+        is_terminal: standing.status.is_terminal(),
+        liveness_state: standing.liveness_state,
+        replay_blocked_task: standing.repair_blocked_reason.is_none(),
     })
 }
 

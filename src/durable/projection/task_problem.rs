@@ -1,6 +1,6 @@
 //! The task-problem badge: is a workflow task in trouble now, or was it once?
 
-use crate::durable::stored::{LivenessState, RunSummary, WaitKind};
+use crate::durable::stored::{LivenessState, Standing, WaitKind};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskProblem {
@@ -51,15 +51,11 @@ impl TaskProblem {
     }
 }
 
-/// The badge of a stored summary; none unless the engine flagged the run.
-pub fn badge(summary: &RunSummary) -> Option<TaskProblem> {
-    if !summary.task_problem {
-        return None;
-    }
-    Some(classify(
-        summary.liveness_state.as_ref(),
-        summary.wait_kind.as_ref(),
-    ))
+/// The badge of a stored summary's standing; none unless the engine flagged the run.
+pub fn badge(standing: Standing<'_>) -> Option<TaskProblem> {
+    standing
+        .task_problem
+        .then(|| classify(standing.liveness_state, standing.wait_kind))
 }
 
 fn classify(liveness: Option<&LivenessState>, wait: Option<&WaitKind>) -> TaskProblem {

@@ -7,7 +7,7 @@ use crate::{
     db::{DbError, Json, Snapshot},
     durable::{
         projection::{current_run, related::Related},
-        stored::{RunRow, RunSummary},
+        stored::{ListedRun, RunRow},
     },
 };
 
@@ -15,7 +15,7 @@ use crate::{
 pub struct RunHead {
     pub run: RunRow,
     /// The engine's projection; none when it has not been made or was pruned.
-    pub summary: Option<RunSummary>,
+    pub summary: Option<ListedRun>,
     /// The line a demo situation tells about itself.
     pub story: Option<String>,
 }
@@ -72,14 +72,14 @@ pub async fn run_head(
     let run = RunRow::read(&mut row)?;
     let mut q = snapshot.statement();
     q.push("select ")
-        .columns("workflow_run_summaries", RunSummary::COLUMNS)
+        .columns("workflow_run_summaries", ListedRun::COLUMNS)
         .push(" from {workflow_run_summaries} where id = ")
         .bind(&run.id);
     let summary = snapshot
         .fetch_one(q)
         .await?
         .as_mut()
-        .map(RunSummary::read)
+        .map(ListedRun::read)
         .transpose()?;
     let story = story(snapshot, &run.id).await?;
     Ok(Some(RunHead {

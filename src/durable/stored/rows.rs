@@ -100,7 +100,32 @@ rows! {
         updated_at: time[?],
     }
 
-    /// The engine's projection of one run, and the table lists read.
+    /// As much of a summary as a row of the list shows.
+    ListedRun in "workflow_run_summaries" {
+        id: text,
+        workflow_instance_id: text,
+        run_number: int,
+        is_current_run: flag,
+        workflow_type: text,
+        namespace: text[?],
+        status: word(RunStatus),
+        closed_reason: word(ClosedReason)[?],
+        queue: text[?],
+        started_at: time[?],
+        sort_timestamp: utc[?],
+        archived_at: time[?],
+        duration_ms: int[?],
+        wait_kind: word(WaitKind)[?],
+        wait_reason: text[?],
+        wait_deadline_at: time[?],
+        liveness_state: word(LivenessState)[?],
+        repair_blocked_reason: word(RepairBlockedReason)[?],
+        task_problem: flag,
+        exception_count: int,
+        history_budget_pressure: text[?],
+    }
+
+    /// The engine's projection of one run.
     RunSummary in "workflow_run_summaries" {
         id: text,
         workflow_instance_id: text,
@@ -483,8 +508,67 @@ rows! {
         payload: json[?],
     }
 }
+/// A row of `workflow_run_summaries`, read whole or in part.
+pub trait Summary: Sized {
+    const COLUMNS: &'static str;
+
+    fn read(row: &mut Row) -> Result<Self, DbError>;
+    fn id(&self) -> &str;
+    fn started_at(&self) -> Option<DateTime<Utc>>;
+    fn sort_timestamp(&self) -> Option<DateTime<Utc>>;
+    fn standing(&self) -> Standing<'_>;
+}
+
+/// How the engine says a run stands: what the badges and gates of a list decide on.
+#[derive(Clone, Copy, Debug)]
+pub struct Standing<'s> {
+    pub is_current_run: bool,
+    pub status: &'s RunStatus,
+    pub wait_kind: Option<&'s WaitKind>,
+    pub liveness_state: Option<&'s LivenessState>,
+    pub repair_blocked_reason: Option<&'s RepairBlockedReason>,
+    pub task_problem: bool,
+}
+
+macro_rules! summaries {
+    ($($name:ident)+) => {$(
+        impl Summary for $name {
+            const COLUMNS: &'static str = Self::COLUMNS;
+
+            fn read(row: &mut Row) -> Result<Self, DbError> {
+                Self::read(row)
+            }
+
+            fn id(&self) -> &str {
+                &self.id
+            }
+
+            fn started_at(&self) -> Option<DateTime<Utc>> {
+                self.started_at
+            }
+
+            fn sort_timestamp(&self) -> Option<DateTime<Utc>> {
+                self.sort_timestamp
+            }
+
+            fn standing(&self) -> Standing<'_> {
+                Standing {
+                    is_current_run: self.is_current_run,
+                    status: &self.status,
+                    wait_kind: self.wait_kind.as_ref(),
+                    liveness_state: self.liveness_state.as_ref(),
+                    repair_blocked_reason: self.repair_blocked_reason.as_ref(),
+                    task_problem: self.task_problem,
+                }
+            }
+        }
+    )+};
+}
+
+summaries!(ListedRun RunSummary);
+
 #[cfg(test)]
-impl RunSummary {
+impl ListedRun {
     /// An open, current, healthy run, for tests to vary.
     pub fn example() -> Self {
         let started: DateTime<Utc> = "2026-11-15T11:50:00Z".parse().expect("a valid time");
@@ -493,54 +577,23 @@ impl RunSummary {
             workflow_instance_id: "ord-48213".into(),
             run_number: 1,
             is_current_run: true,
-            engine_source: Some("v2".into()),
-            projection_schema_version: Some(2),
-            class: "App\\OrderFulfil".into(),
             workflow_type: "order.fulfil".into(),
             namespace: Some("production".into()),
-            compatibility: None,
-            declared_entry_mode: Some("canonical".into()),
-            declared_contract_source: Some("durable_history".into()),
-            business_key: None,
-            visibility_labels: None,
             status: RunStatus::Waiting,
-            status_bucket: StatusBucket::Running,
             closed_reason: None,
-            connection: None,
             queue: Some("orders".into()),
             started_at: Some(started),
             sort_timestamp: Some(started),
-            sort_key: None,
-            closed_at: None,
             archived_at: None,
-            archive_command_id: None,
-            archive_reason: None,
             duration_ms: None,
             wait_kind: None,
             wait_reason: None,
-            wait_started_at: None,
             wait_deadline_at: None,
-            open_wait_id: None,
-            resume_source_kind: None,
-            resume_source_id: None,
-            next_task_at: None,
             liveness_state: Some(LivenessState::WorkflowTaskReady),
-            liveness_reason: None,
             repair_blocked_reason: Some(RepairBlockedReason::RepairNotNeeded),
-            repair_attention: false,
             task_problem: false,
-            next_task_id: None,
-            next_task_type: None,
-            next_task_status: None,
-            next_task_lease_expires_at: None,
             exception_count: 0,
-            history_event_count: 2,
-            history_size_bytes: 512,
-            history_fan_out: 0,
-            continue_as_new_recommended: false,
             history_budget_pressure: Some("ok".into()),
-            created_at: Some(started),
-            updated_at: Some(started),
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::{
     durable::{
         projection::list_item::{list_item, unprojected_item},
         store::runs::{self, Cursor, Filter, RunPage, Skipped, counts::CAP, extras},
+        stored::RunSummary,
     },
     web::{api, error::AppError, pages::runs::ListRequest, state::App},
 };
@@ -182,7 +183,7 @@ fn document(
     app: &App,
     bucket: &str,
     list: &ListRequest,
-    page: &RunPage,
+    page: &RunPage<RunSummary>,
     data: &[Value],
     total: Option<(u32, bool)>,
     skip: u32,

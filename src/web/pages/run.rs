@@ -80,13 +80,12 @@ async fn show(
         None => unprojected_row(&head.run, layout.now),
         Some(summary) => {
             let rows = std::slice::from_ref(summary);
-            let mut failures = extras::failures(&mut snapshot, rows).await?;
-            let mut retrying = extras::retrying(&mut snapshot, rows).await?;
-            let failures = failures.remove(&summary.id).unwrap_or_default();
+            let mut beside = extras::beside(&mut snapshot, rows).await?;
+            let beside = beside.remove(&summary.id).unwrap_or_default();
             list_row(
                 summary,
-                &failures,
-                retrying.remove(&summary.id).as_ref(),
+                &beside.failures,
+                beside.retrying.as_ref(),
                 layout.now,
             )
         }

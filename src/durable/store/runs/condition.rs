@@ -6,16 +6,16 @@ use crate::{
     db::{Dialect, Statement},
     durable::{
         projection::{repair_gate, task_problem},
-        stored::{RunStatus, RunSummary},
+        stored::{RunStatus, Standing},
     },
 };
 
 /// Whether the rules of the projection keep this row: the same functions that draw its badges.
-pub fn keeps(terms: &[&Term], summary: &RunSummary) -> bool {
+pub fn keeps(terms: &[&Term], standing: Standing<'_>) -> bool {
     terms.iter().all(|term| match &term.test {
-        Test::Problem(ProblemTest::Is(problem)) => task_problem::badge(summary) == Some(*problem),
+        Test::Problem(ProblemTest::Is(problem)) => task_problem::badge(standing) == Some(*problem),
         Test::Flag(true) if term.field.kind == Kind::NeedsRepair => {
-            repair_gate::of_summary(summary).is_ok()
+            repair_gate::of_summary(standing).is_ok()
         }
         _ => true,
     })

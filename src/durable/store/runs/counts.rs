@@ -13,7 +13,7 @@ use super::{
 use crate::{
     clock::Clock,
     db::{Db, DbError, Snapshot},
-    durable::stored::RunRow,
+    durable::stored::{ListedRun, RunRow},
 };
 
 /// Counting stops here; a page says "10,000+".
@@ -182,7 +182,7 @@ async fn count_needs_repair(
         cursor: None,
         size: CAP,
     };
-    let page = page(snapshot, &request).await?;
+    let page = page::<ListedRun>(snapshot, &request).await?;
     Ok(Capped {
         n: u32::try_from(page.rows.len()).unwrap_or(CAP),
         more: page.next.is_some(),

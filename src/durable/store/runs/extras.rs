@@ -6,86 +6,67 @@ use serde_json::{Map, Value};
 
 use crate::{
     db::{DbError, Json, Row, Snapshot},
-    durable::stored::{FailureRow, RetryingActivity, RunSummary},
+    durable::stored::{FailureRow, ListedRun, RetryingActivity, RunSummary, WaitKind},
 };
 
 /// Most failure or activity rows one page reads: a run may have thousands of either.
 const MOST: u32 = 2_000;
 
-/// The unhandled failures of each run, oldest first. Served by `(workflow_run_id)`.
-pub async fn failures(
-    snapshot: &mut Snapshot,
-    rows: &[RunSummary],
-) -> Result<HashMap<String, Vec<FailureRow>>, DbError> {
-    let ids: Vec<&str> = rows
-        .iter()
-        .filter(|row| row.exception_count > 0)
-        .map(|row| row.id.as_str())
-        .collect();
-    let mut found: HashMap<String, Vec<FailureRow>> = HashMap::new();
-    if ids.is_empty() {
-        return Ok(found);
-    }
-    let mut q = snapshot.statement();
-    q.push(
-        "select workflow_run_id, source_kind, failure_category, non_retryable, exception_class, message \
-         from {workflow_failures} where workflow_run_id in ",
-    )
-    .bind_list(ids)
-    .push(" and handled = false limit ")
-    .bind(MOST);
-    for mut row in snapshot.fetch(q).await? {
-        let run = row.text("workflow_run_id")?;
-        found.entry(run).or_default().push(FailureRow {
-            source_kind: row.text("source_kind")?,
-            category: row.opt_text("failure_category")?.map(Into::into),
-            non_retryable: row.opt_bool("non_retryable")?.unwrap_or(false),
-            exception_class: row.opt_text("exception_class")?.unwrap_or_default(),
-            message: row.opt_text("message")?.unwrap_or_default(),
-        });
-    }
-    Ok(found)
+/// What a row of the list says besides its summary.
+#[derive(Debug, Default)]
+pub struct Beside {
+    /// The unhandled failures, oldest first.
+    pub failures: Vec<FailureRow>,
+    /// The first activity in a retry, for a run that waits for one.
+    pub retrying: Option<RetryingActivity>,
 }
 
-/// The first retrying activity of each run that waits for one. Served by `(workflow_run_id)`.
-pub async fn retrying(
+/// Failures and retries of all rows in one statement, sent for every page so that each costs
+/// the same number. Both halves are served by `(workflow_run_id)`.
+pub async fn beside(
     snapshot: &mut Snapshot,
-    rows: &[RunSummary],
-) -> Result<HashMap<String, RetryingActivity>, DbError> {
-    let waits = |row: &&RunSummary| {
-        row.wait_kind
-            .as_ref()
-            .is_some_and(|kind| kind.as_str() == "activity")
-    };
-    let ids: Vec<&str> = rows
-        .iter()
-        .filter(waits)
-        .map(|row| row.id.as_str())
-        .collect();
-    let mut found = HashMap::new();
-    if ids.is_empty() {
-        return Ok(found);
-    }
+    rows: &[ListedRun],
+) -> Result<HashMap<String, Beside>, DbError> {
+    let waits = |row: &ListedRun| row.wait_kind.as_ref() == Some(&WaitKind::Activity);
+    let failed = rows.iter().filter(|row| row.exception_count > 0);
+    let waiting = rows.iter().filter(|row| waits(row));
     let mut q = snapshot.statement();
     q.push(
-        "select workflow_run_id, activity_type, attempt_count, retry_policy \
+        "select workflow_run_id, source_kind, failure_category, non_retryable, exception_class, message, \
+         null as activity_type, null as attempt_count, null as retry_policy \
+         from {workflow_failures} where workflow_run_id in ",
+    )
+    .bind_list(failed.map(|row| row.id.as_str()))
+    .push(
+        " and handled = false union all \
+         select workflow_run_id, null, null, null, null, null, activity_type, attempt_count, retry_policy \
          from {activity_executions} where workflow_run_id in ",
     )
-    .bind_list(ids)
+    .bind_list(waiting.map(|row| row.id.as_str()))
     // Pending after an attempt is a backoff; running in a later attempt is a retry.
     .push(" and ((status = 'pending' and attempt_count > 0) or (status = 'running' and attempt_count > 1)) limit ")
     .bind(MOST);
+    let mut found: HashMap<String, Beside> = HashMap::new();
     for mut row in snapshot.fetch(q).await? {
-        let run = row.text("workflow_run_id")?;
-        let activity = RetryingActivity {
-            activity_type: row.text("activity_type")?,
-            attempt_count: row.int("attempt_count")?,
-            max_attempts: match row.opt_json("retry_policy")? {
-                Some(Json::Value(policy)) => policy.get("max_attempts").and_then(Value::as_i64),
-                _ => None,
-            },
-        };
-        found.entry(run).or_insert(activity);
+        let beside = found.entry(row.text("workflow_run_id")?).or_default();
+        if let Some(source_kind) = row.opt_text("source_kind")? {
+            beside.failures.push(FailureRow {
+                source_kind,
+                category: row.opt_text("failure_category")?.map(Into::into),
+                non_retryable: row.opt_bool("non_retryable")?.unwrap_or(false),
+                exception_class: row.opt_text("exception_class")?.unwrap_or_default(),
+                message: row.opt_text("message")?.unwrap_or_default(),
+            });
+        } else if beside.retrying.is_none() {
+            beside.retrying = Some(RetryingActivity {
+                activity_type: row.text("activity_type")?,
+                attempt_count: row.int("attempt_count")?,
+                max_attempts: match row.opt_json("retry_policy")? {
+                    Some(Json::Value(policy)) => policy.get("max_attempts").and_then(Value::as_i64),
+                    _ => None,
+                },
+            });
+        }
     }
     Ok(found)
 }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     db::{DbError, Dialect, Snapshot, Statement},
-    durable::stored::RunSummary,
+    durable::stored::{ListedRun, RunSummary, Summary},
 };
 
 /// How many rows one request may look at for a filter no index serves.
@@ -49,8 +49,8 @@ pub struct Looked {
 }
 
 #[derive(Clone, Debug)]
-pub struct RunPage {
-    pub rows: Vec<RunSummary>,
+pub struct RunPage<R> {
+    pub rows: Vec<R>,
     /// Towards the list's beginning.
     pub previous: Option<Cursor>,
     /// Further on; for a windowed page also when this page is not full.
@@ -59,8 +59,11 @@ pub struct RunPage {
     pub looked: Option<Looked>,
 }
 
-/// Reads one page.
-pub async fn page(snapshot: &mut Snapshot, request: &PageRequest) -> Result<RunPage, DbError> {
+/// Reads one page, of as much of each row as `R` is.
+pub async fn page<R: Summary>(
+    snapshot: &mut Snapshot,
+    request: &PageRequest,
+) -> Result<RunPage<R>, DbError> {
     let mut access = Access::choose(&request.filter);
     if access.path.is_lookup() && lookup_is_too_wide(snapshot, &access).await? {
         access = Access::choose_ordered(&request.filter);
@@ -112,7 +115,7 @@ pub async fn skip(
     };
     let access = Access::choose(filter);
     if access.path.is_lookup() || access.is_windowed() {
-        let page = page(snapshot, &request).await?;
+        let page = page::<ListedRun>(snapshot, &request).await?;
         let all = page.rows.len() == rows as usize;
         return Ok(match page.next {
             Some(cursor) if all => Skipped::To(cursor),
@@ -170,7 +173,7 @@ impl Query<'_> {
     }
 
     /// A page whose every term an index serves, or a lookup of few rows.
-    async fn plain(&self, snapshot: &mut Snapshot) -> Result<RunPage, DbError> {
+    async fn plain<R: Summary>(&self, snapshot: &mut Snapshot) -> Result<RunPage<R>, DbError> {
         let want = self.request.size + 1;
         let mut rows = Vec::new();
         for section in self.sections() {
@@ -184,7 +187,7 @@ impl Query<'_> {
     }
 
     /// A page whose terms are checked row by row inside a bounded window.
-    async fn windowed(&self, snapshot: &mut Snapshot) -> Result<RunPage, DbError> {
+    async fn windowed<R: Summary>(&self, snapshot: &mut Snapshot) -> Result<RunPage<R>, DbError> {
         let rules = condition::needs_rules(&self.access.residual);
         // Where a rule has the last word SQL cannot count its rows: take all it narrows to.
         let want = if rules { WINDOW } else { self.request.size + 1 };
@@ -192,11 +195,11 @@ impl Query<'_> {
         let mut boundary = None;
         for section in self.sections() {
             boundary = self.key_at(snapshot, *section, WINDOW - 1).await?;
-            let found = self.rows(snapshot, *section, want, Some(WINDOW)).await?;
+            let found: Vec<R> = self.rows(snapshot, *section, want, Some(WINDOW)).await?;
             rows.extend(
                 found
                     .into_iter()
-                    .filter(|row| condition::keeps(&self.access.residual, row)),
+                    .filter(|row| condition::keeps(&self.access.residual, row.standing())),
             );
             if boundary.is_some() || rows.len() > self.request.size as usize {
                 break;
@@ -266,23 +269,18 @@ impl Query<'_> {
         Ok(u32::try_from(n).unwrap_or(most))
     }
 
-    async fn rows(
+    async fn rows<R: Summary>(
         &self,
         snapshot: &mut Snapshot,
         section: Section,
         limit: u32,
         window: Option<u32>,
-    ) -> Result<Vec<RunSummary>, DbError> {
-        let q = self.select(snapshot.statement(), section, limit, window);
-        snapshot
-            .fetch(q)
-            .await?
-            .iter_mut()
-            .map(RunSummary::read)
-            .collect()
+    ) -> Result<Vec<R>, DbError> {
+        let q = self.select::<R>(snapshot.statement(), section, limit, window);
+        snapshot.fetch(q).await?.iter_mut().map(R::read).collect()
     }
 
-    fn select(
+    fn select<R: Summary>(
         &self,
         mut q: Statement,
         section: Section,
@@ -292,7 +290,7 @@ impl Query<'_> {
         let lookup = self.access.path.is_lookup();
         let window = if lookup { Some(LOOKUP) } else { window };
         q.push("select ")
-            .columns("workflow_run_summaries", RunSummary::COLUMNS);
+            .columns("workflow_run_summaries", R::COLUMNS);
         let Some(window) = window else {
             q.push(" from {workflow_run_summaries} where ");
             self.push_place(&mut q, section);
@@ -384,20 +382,20 @@ impl Query<'_> {
     }
 
     /// Cuts the row that only showed there is more, and sets the cursors.
-    fn assemble(&self, mut rows: Vec<RunSummary>, looked: Option<Looked>) -> RunPage {
+    fn assemble<R: Summary>(&self, mut rows: Vec<R>, looked: Option<Looked>) -> RunPage<R> {
         let size = self.request.size as usize;
         let more = rows.len() > size;
         rows.truncate(size);
         if self.backwards() {
             rows.reverse();
         }
-        let key = |row: &RunSummary| Key {
+        let key = |row: &R| Key {
             at: if self.access.path == Path::Bucket {
-                row.started_at
+                row.started_at()
             } else {
-                row.sort_timestamp
+                row.sort_timestamp()
             },
-            id: row.id.clone(),
+            id: row.id().to_owned(),
         };
         let (more_before, more_after) = match &self.request.cursor {
             None => (false, more),

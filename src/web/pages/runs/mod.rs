@@ -25,6 +25,7 @@ use crate::{
             counts::{BucketCounts, Capped},
             extras,
         },
+        stored::ListedRun,
     },
     run::list::ListRow,
     web::{
@@ -129,9 +130,8 @@ pub async fn show(
         .total(db, app.clock, list.query(), &list.page.filter);
     let total = total.await.map_err(|error| AppError::from(&error))?;
     let mut snapshot = db.snapshot().await?;
-    let page = runs::page(&mut snapshot, &list.page).await?;
-    let failures = extras::failures(&mut snapshot, &page.rows).await?;
-    let retrying = extras::retrying(&mut snapshot, &page.rows).await?;
+    let page = runs::page::<ListedRun>(&mut snapshot, &list.page).await?;
+    let mut beside = extras::beside(&mut snapshot, &page.rows).await?;
     let ways = if page.rows.is_empty() && page.next.is_none() {
         hiding(&mut snapshot, &list.page).await?
     } else {
@@ -140,8 +140,8 @@ pub async fn show(
     snapshot.end().await;
 
     let rows = page.rows.iter().map(|summary| {
-        let failures = failures.get(&summary.id).map_or(&[][..], Vec::as_slice);
-        list_row(summary, failures, retrying.get(&summary.id), now)
+        let beside = beside.remove(&summary.id).unwrap_or_default();
+        list_row(summary, &beside.failures, beside.retrying.as_ref(), now)
     });
     let first_page = list.page.filter.is_empty() && list.page.cursor.is_none();
     let answer = Answer {
@@ -177,7 +177,11 @@ async fn hiding(snapshot: &mut Snapshot, asked: &PageRequest) -> Result<Vec<usiz
             size: 1,
             ..asked.clone()
         };
-        if !runs::page(snapshot, &without).await?.rows.is_empty() {
+        if !runs::page::<ListedRun>(snapshot, &without)
+            .await?
+            .rows
+            .is_empty()
+        {
             hiding.push(left_out);
         }
     }
@@ -191,7 +195,7 @@ struct Answer {
     /// None when nobody can say without looking at every run.
     total: Option<Capped>,
     counted_at: DateTime<Utc>,
-    page: Option<RunPage>,
+    page: Option<RunPage<ListedRun>>,
     ways: Vec<usize>,
 }
 
@@ -358,7 +362,7 @@ fn capped(count: Capped) -> String {
 }
 
 /// How many runs the whole list has, as far as it is known.
-fn total(list: &ListRequest, page: &RunPage, counted: Option<Capped>) -> String {
+fn total(list: &ListRequest, page: &RunPage<ListedRun>, counted: Option<Capped>) -> String {
     let whole = page.previous.is_none() && page.next.is_none();
     let total = counted.or_else(|| {
         let n = u32::try_from(page.rows.len()).ok().filter(|_| whole)?;
@@ -390,7 +394,12 @@ fn runs_said(rows: usize) -> String {
     }
 }
 
-fn pager(list: &ListRequest, page: &RunPage, rows: &[ListRow], layout: &Layout) -> Pager {
+fn pager(
+    list: &ListRequest,
+    page: &RunPage<ListedRun>,
+    rows: &[ListRow],
+    layout: &Layout,
+) -> Pager {
     let place = |cursor: &Cursor| layout.href(&format!("/runs{}", list.at(cursor)));
     let newest_first = list.page.direction == Direction::NewestFirst;
     let backwards = list
@@ -421,7 +430,7 @@ fn pager(list: &ListRequest, page: &RunPage, rows: &[ListRow], layout: &Layout) 
 }
 
 /// How far the page reaches, and how far it looked for it.
-fn note(rows: &[ListRow], page: &RunPage, back: bool, layout: &Layout) -> String {
+fn note(rows: &[ListRow], page: &RunPage<ListedRun>, back: bool, layout: &Layout) -> String {
     let mut note = runs_said(rows.len());
     if let (Some(first), Some(last)) = (
         rows.first().and_then(|row| row.started),
@@ -454,7 +463,7 @@ fn note(rows: &[ListRow], page: &RunPage, back: bool, layout: &Layout) -> String
 
 fn empty(
     list: &ListRequest,
-    page: &RunPage,
+    page: &RunPage<ListedRun>,
     ways: Vec<TermChip>,
     look_on: Option<String>,
 ) -> Empty {
