@@ -7,7 +7,7 @@ use axum::routing::{get, post};
 
 use crate::web::api::{self, flows};
 use crate::web::error::AppError;
-use crate::web::pages::{find, run, runs, styleguide, theme};
+use crate::web::pages::{find, overview, run, runs, styleguide, theme};
 use crate::web::state::App;
 use crate::web::{assets, frame};
 
@@ -25,6 +25,7 @@ pub(super) fn table(app: &App) -> Router<App> {
         .route("/readyz", get(ready))
         .route("/metrics", get(api::prometheus::show))
         // Pages.
+        .route(&at("/"), get(overview::show))
         .route(&at("/runs"), get(runs::show))
         .route(&at("/find"), get(find::show))
         .route(&at("/instances/{instance}"), get(run::current))
@@ -46,17 +47,16 @@ pub(super) fn table(app: &App) -> Router<App> {
         )
         // What pages are made of.
         .route(&at("/assets/{*path}"), get(assets::show))
-        // The way in.
-        .route("/", get(start))
         .fallback(async || AppError::no_such_page());
     if !app.base.as_str().is_empty() {
-        table = table.route(&at(""), get(start)).route(&at("/"), get(start));
+        // The ways in.
+        table = table.route("/", get(start)).route(&at(""), get(start));
     }
     table
 }
 
 async fn start(State(app): State<App>) -> Redirect {
-    Redirect::to(&app.base.path("/runs"))
+    Redirect::to(&app.base.path("/"))
 }
 
 /// The process answers; nothing else is asked.

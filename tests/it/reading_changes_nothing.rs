@@ -88,6 +88,7 @@ on_every_database! {
             "/", "/livez", "/up", "/readyz", "/favicon.ico", "/waterline", "/waterline/", "/waterline/runs", "/waterline/styleguide",
             "/waterline/find", "/waterline/find?q=nothing", "/waterline/nowhere", "/waterline/instances/nobody",
             "/waterline/instances/nobody/runs/none", "/waterline/api/nowhere", "/waterline/runs?status=bogus",
+            "/waterline/", "/metrics", "/waterline/api/operator-metrics?fresh=1", "/waterline/api/stats", "/waterline/api/v2/health",
             "/waterline/runs?cursor=prev~~x", "/waterline/runs?sort_direction=asc&per_page=100",
         ]
         .map(str::to_owned)

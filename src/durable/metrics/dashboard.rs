@@ -12,7 +12,7 @@ use crate::{
     durable::{
         projection::{list_item, task_problem},
         store::metrics::{Counted, TypeGroup},
-        stored::{RunSummary, Stamp},
+        stored::{RunSummary, Stamp, Summary as _},
     },
 };
 
@@ -379,7 +379,7 @@ fn whole_row(run: &RunSummary) -> Value {
         "exceptions_count": s.exception_count,
         "is_terminal": s.status.is_terminal(),
         "repair_blocked": s.repair_blocked_reason.as_ref().and_then(list_item::repair_blocked),
-        "task_problem_badge": task_problem::badge(s).map(list_item::task_problem_badge),
+        "task_problem_badge": task_problem::badge(s.standing()).map(list_item::task_problem_badge),
     });
     let more: Map<String, Value> = match more {
         Value::Object(map) => map,

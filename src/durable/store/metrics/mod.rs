@@ -5,6 +5,7 @@
 //! history comes from [`sweep`], a bounded number of runs at a time.
 
 mod activities;
+mod limits;
 mod queues;
 mod repair;
 mod runs;
@@ -16,6 +17,7 @@ mod things;
 use chrono::{DateTime, Utc};
 
 pub use activities::{ActivityCounts, LocalCounts};
+pub use limits::{NearLimit, OpenCount, threshold};
 pub use queues::{QueueCounts, QueueRows, Queues, ReadyTask, queues};
 pub use repair::{RepairGroup, RepairGroups};
 pub use runs::{
@@ -63,6 +65,7 @@ pub struct Counted {
     pub run_table: RunTableCounts,
     pub schedules: ScheduleCounts,
     pub workers: Workers,
+    pub near_limits: Vec<NearLimit>,
 }
 
 /// One pass over the tables.
@@ -100,6 +103,7 @@ pub async fn count(
         run_table: things::run_table(snapshot, &scope).await?,
         schedules: things::schedules(snapshot, &scope).await?,
         workers: things::workers(snapshot, &scope).await?,
+        near_limits: limits::near(snapshot, &scope, config).await?,
     })
 }
 

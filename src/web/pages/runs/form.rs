@@ -1,7 +1,7 @@
 //! The filter form: the fields of the filter table, grouped as people look for them.
 
 use super::request::{DEFAULT_SIZE, ListRequest};
-use crate::durable::store::runs::{Direction, Field, Kind, categories, field, task_problems};
+use crate::durable::store::runs::{Attention, Direction, Field, Kind, categories, field, task_problems};
 
 pub struct Group {
     pub title: &'static str,
@@ -33,6 +33,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     (
         "Trouble",
         &[
+            "attention",
             "failure_category",
             "non_retryable",
             "task_problem_code",
@@ -119,6 +120,7 @@ fn input(field: &'static Field, list: &ListRequest, zone: &str) -> Input {
         Kind::Choice(_, words) => chosen(words),
         Kind::FailureCategory => chosen(&categories()),
         Kind::TaskProblem => chosen(task_problems()),
+        Kind::Attention => chosen(&Attention::ALL.map(Attention::word)),
         Kind::Within => [
             ("15m", "last 15 minutes"),
             ("1h", "last hour"),
