@@ -150,6 +150,10 @@ function lost() {
 document.addEventListener("htmx:beforeSwap", (event) => {
   const { xhr, target, pathInfo } = event.detail;
   if (xhr.status < 400) {
+    if (target === live && !xhr.responseText.includes("data-age")) {
+      event.detail.shouldSwap = false;
+      setLost(true);
+    }
     // No page of ours: perhaps a proxy asks who is there. That needs the whole window.
     if (target.id === "list" && !xhr.responseText.includes('id="list"')) {
       event.detail.shouldSwap = false;

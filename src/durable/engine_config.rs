@@ -111,7 +111,11 @@ impl Backend {
         let part = document.get(part)?;
         let name = part.get("default")?.as_str()?.to_owned();
         let entry = part.get(list).and_then(|list| list.get(&name));
-        let text = |key| entry.and_then(|entry| entry.get(key)).and_then(Value::as_str);
+        let text = |key| {
+            entry
+                .and_then(|entry| entry.get(key))
+                .and_then(Value::as_str)
+        };
         Some(Self {
             driver: text("driver").map(str::to_owned),
             after_commit: entry
@@ -173,7 +177,8 @@ impl EngineConfig {
             document.get(name).filter(|part| part.is_object()).cloned()
         };
         let whole = document;
-        let workflows = whole.map(|whole| part(whole, "workflows").unwrap_or_else(|| whole.clone()));
+        let workflows =
+            whole.map(|whole| part(whole, "workflows").unwrap_or_else(|| whole.clone()));
         let v2 = workflows
             .as_ref()
             .map(|workflows| part(workflows, "v2").unwrap_or_else(|| workflows.clone()));
@@ -198,7 +203,11 @@ impl EngineConfig {
             serializer: workflows
                 .as_ref()
                 .and_then(|workflows| workflows.get("serializer").cloned())
-                .or_else(|| env("DW_SERIALIZER").or_else(|| env("WORKFLOW_SERIALIZER")).map(Value::from))
+                .or_else(|| {
+                    env("DW_SERIALIZER")
+                        .or_else(|| env("WORKFLOW_SERIALIZER"))
+                        .map(Value::from)
+                })
                 .unwrap_or_else(|| "avro".into()),
             host: whole.map_or_else(Host::default, |whole| Host {
                 queue: Backend::read(whole, "queue", "connections"),
@@ -311,7 +320,9 @@ fn number(value: &Value) -> Option<i64> {
         Value::Number(n) => n.as_i64().or_else(|| n.as_f64().and_then(cut)),
         Value::String(text) => {
             let text = text.trim();
-            text.parse().ok().or_else(|| text.parse().ok().and_then(cut))
+            text.parse()
+                .ok()
+                .or_else(|| text.parse().ok().and_then(cut))
         }
         _ => None,
     }

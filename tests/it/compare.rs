@@ -1,6 +1,11 @@
 //! Our JSON beside the engine's: what differs, where, and which differences are meant.
 
-use std::{cell::RefCell, collections::{BTreeMap, BTreeSet}, fs, path::Path};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -119,7 +124,15 @@ impl Comparison {
         for (path, count) in &self.paths {
             eprintln!("  {count:6} {path}");
         }
-        let shown = self.differences.iter().take(if std::env::var_os("PLIMSOLL_CONFORM_ALL").is_some() { usize::MAX } else { 50 }).cloned();
+        let shown = self
+            .differences
+            .iter()
+            .take(if std::env::var_os("PLIMSOLL_CONFORM_ALL").is_some() {
+                usize::MAX
+            } else {
+                50
+            })
+            .cloned();
         assert!(
             self.differences.is_empty(),
             "{} differences:\n{}",

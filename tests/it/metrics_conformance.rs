@@ -64,7 +64,8 @@ fn states(root: &Path) -> Vec<State> {
 }
 
 fn json_file(file: &Path) -> Value {
-    let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let text =
+        fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     serde_json::from_str(&text).expect("JSON")
 }
 
@@ -112,12 +113,17 @@ fn engine_test(folder: &Path) -> State {
     let mut views = json_file(&folder.join("views.json"));
     let meta = json_file(&folder.join("meta.json"));
     let config = folder.join("host.json");
-    let queue = json!({ "default": meta["queue_default"], "connections": meta["queue_connections"] });
+    let queue =
+        json!({ "default": meta["queue_default"], "connections": meta["queue_connections"] });
     fs::write(&config, host(&meta["workflows"], &queue).to_string()).expect("the configuration");
     State {
         name: folder.file_name().unwrap().to_string_lossy().into_owned(),
         database: folder.join("db.sqlite"),
-        now: views["now"].as_str().expect("now").parse().expect("a moment"),
+        now: views["now"]
+            .as_str()
+            .expect("now")
+            .parse()
+            .expect("a moment"),
         config,
         expected: ["operator_metrics", "dashboard_summary", "health_checks"]
             .into_iter()

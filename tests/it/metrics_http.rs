@@ -32,15 +32,30 @@ async fn json(server: &TestServer, path: &str) -> Value {
 fn invariants(stats: &Value) {
     let at = |path: &str| {
         let value = stats.pointer(path).unwrap_or_else(|| panic!("no {path}"));
-        value.as_i64().unwrap_or_else(|| panic!("{path} is {value}"))
+        value
+            .as_i64()
+            .unwrap_or_else(|| panic!("{path} is {value}"))
     };
     let m = |path: &str| at(&format!("/operator_metrics{path}"));
-    assert_eq!(m("/tasks/open"), m("/tasks/ready") + m("/tasks/leased"), "2");
-    assert_eq!(m("/tasks/ready"), m("/tasks/ready_due") + m("/tasks/delayed"), "2");
-    let unhealthy: i64 = ["dispatch_failed", "claim_failed", "dispatch_overdue", "lease_expired"]
-        .iter()
-        .map(|reason| m(&format!("/tasks/{reason}")))
-        .sum();
+    assert_eq!(
+        m("/tasks/open"),
+        m("/tasks/ready") + m("/tasks/leased"),
+        "2"
+    );
+    assert_eq!(
+        m("/tasks/ready"),
+        m("/tasks/ready_due") + m("/tasks/delayed"),
+        "2"
+    );
+    let unhealthy: i64 = [
+        "dispatch_failed",
+        "claim_failed",
+        "dispatch_overdue",
+        "lease_expired",
+    ]
+    .iter()
+    .map(|reason| m(&format!("/tasks/{reason}")))
+    .sum();
     assert_eq!(m("/tasks/unhealthy"), unhealthy, "3");
     let oldest = &stats["operator_metrics"]["tasks"]["oldest_unhealthy_at"];
     assert_eq!(oldest.is_null(), unhealthy == 0, "3");
@@ -54,19 +69,48 @@ fn invariants(stats: &Value) {
         ("/backlog/retrying_activities", "/activities/retrying"),
         ("/backlog/repair_needed_runs", "/runs/repair_needed"),
         ("/backlog/claim_failed_runs", "/runs/claim_failed"),
-        ("/backlog/compatibility_blocked_runs", "/runs/compatibility_blocked"),
+        (
+            "/backlog/compatibility_blocked_runs",
+            "/runs/compatibility_blocked",
+        ),
     ] {
         assert_eq!(m(twin), m(source), "5: {twin}");
     }
     for (count, oldest, age) in [
-        ("runs/repair_needed", "runs/oldest_repair_needed_at", "runs/max_repair_needed_age_ms"),
-        ("runs/waiting", "runs/oldest_wait_started_at", "runs/max_wait_age_ms"),
-        ("tasks/ready_due", "tasks/oldest_ready_due_at", "tasks/max_ready_due_age_ms"),
-        ("tasks/lease_expired", "tasks/oldest_lease_expired_at", "tasks/max_lease_expired_age_ms"),
-        ("activities/timeout_overdue", "activities/oldest_timeout_overdue_at", "activities/max_timeout_overdue_age_ms"),
-        ("schedules/missed", "schedules/oldest_overdue_at", "schedules/max_overdue_ms"),
+        (
+            "runs/repair_needed",
+            "runs/oldest_repair_needed_at",
+            "runs/max_repair_needed_age_ms",
+        ),
+        (
+            "runs/waiting",
+            "runs/oldest_wait_started_at",
+            "runs/max_wait_age_ms",
+        ),
+        (
+            "tasks/ready_due",
+            "tasks/oldest_ready_due_at",
+            "tasks/max_ready_due_age_ms",
+        ),
+        (
+            "tasks/lease_expired",
+            "tasks/oldest_lease_expired_at",
+            "tasks/max_lease_expired_age_ms",
+        ),
+        (
+            "activities/timeout_overdue",
+            "activities/oldest_timeout_overdue_at",
+            "activities/max_timeout_overdue_age_ms",
+        ),
+        (
+            "schedules/missed",
+            "schedules/oldest_overdue_at",
+            "schedules/max_overdue_ms",
+        ),
     ] {
-        let oldest = stats.pointer(&format!("/operator_metrics/{oldest}")).unwrap();
+        let oldest = stats
+            .pointer(&format!("/operator_metrics/{oldest}"))
+            .unwrap();
         if m(&format!("/{count}")) == 0 {
             assert!(oldest.is_null(), "6: {count} 0 and {oldest}");
         }
@@ -74,31 +118,69 @@ fn invariants(stats: &Value) {
             assert_eq!(m(&format!("/{age}")), 0, "6: {age}");
         }
     }
-    assert_eq!(m("/activities/open"), m("/activities/pending") + m("/activities/running"), "7");
+    assert_eq!(
+        m("/activities/open"),
+        m("/activities/pending") + m("/activities/running"),
+        "7"
+    );
     for kind in ["open", "pending", "running", "failed_attempts"] {
-        let (local, queued) = (format!("/activities/local_{kind}"), format!("/activities/queued_{kind}"));
-        assert_eq!(m(&format!("/activities/{kind}")), m(&local) + m(&queued), "7: {kind}");
+        let (local, queued) = (
+            format!("/activities/local_{kind}"),
+            format!("/activities/queued_{kind}"),
+        );
+        assert_eq!(
+            m(&format!("/activities/{kind}")),
+            m(&local) + m(&queued),
+            "7: {kind}"
+        );
     }
     assert!(m("/activities/retrying") <= m("/activities/pending"), "8");
-    assert!(m("/activities/timeout_overdue") <= m("/activities/open"), "8");
-    for key in ["existing_task_candidates", "missing_task_candidates", "total_candidates",
-        "selected_existing_task_candidates", "selected_missing_task_candidates", "selected_total_candidates"] {
-        let sum: i64 = stats["operator_metrics"]["repair"]["scopes"].as_array().unwrap().iter()
-            .map(|scope| scope[key].as_i64().unwrap()).sum();
+    assert!(
+        m("/activities/timeout_overdue") <= m("/activities/open"),
+        "8"
+    );
+    for key in [
+        "existing_task_candidates",
+        "missing_task_candidates",
+        "total_candidates",
+        "selected_existing_task_candidates",
+        "selected_missing_task_candidates",
+        "selected_total_candidates",
+    ] {
+        let sum: i64 = stats["operator_metrics"]["repair"]["scopes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|scope| scope[key].as_i64().unwrap())
+            .sum();
         assert_eq!(m(&format!("/repair/{key}")), sum, "9: {key}");
     }
-    assert!(m("/repair/missing_task_candidates") <= m("/runs/repair_needed"), "9");
-    assert!(m("/repair/existing_task_candidates") <= m("/tasks/unhealthy"), "9");
+    assert!(
+        m("/repair/missing_task_candidates") <= m("/runs/repair_needed"),
+        "9"
+    );
+    assert!(
+        m("/repair/existing_task_candidates") <= m("/tasks/unhealthy"),
+        "9"
+    );
     let p = |path: &str| m(&format!("/projections/{path}"));
-    for (section, word) in [("run_waits", "waits"), ("run_timeline_entries", "history"), ("run_timer_entries", "timers"), ("run_lineage_entries", "lineage")] {
+    for (section, word) in [
+        ("run_waits", "waits"),
+        ("run_timeline_entries", "history"),
+        ("run_timer_entries", "timers"),
+        ("run_lineage_entries", "lineage"),
+    ] {
         assert_eq!(
             p(&format!("{section}/runs_with_{word}")),
-            p(&format!("{section}/projected_runs_with_{word}")) + p(&format!("{section}/missing_runs_with_{word}")),
+            p(&format!("{section}/projected_runs_with_{word}"))
+                + p(&format!("{section}/missing_runs_with_{word}")),
             "11: {section}"
         );
         assert_eq!(
             p(&format!("{section}/needs_rebuild")),
-            p(&format!("{section}/missing_runs_with_{word}")) + p(&format!("{section}/stale_projected_runs")) + p(&format!("{section}/orphaned")),
+            p(&format!("{section}/missing_runs_with_{word}"))
+                + p(&format!("{section}/stale_projected_runs"))
+                + p(&format!("{section}/orphaned")),
             "11: {section}"
         );
     }
@@ -108,10 +190,22 @@ fn invariants(stats: &Value) {
         "12"
     );
     let c = |key: &str| m(&format!("/command_contracts/{key}"));
-    assert_eq!(c("backfill_needed_runs"), c("backfill_available_runs") + c("backfill_unavailable_runs"), "13");
-    assert_eq!(c("backfill_needed_runs"), c("actionable_backfill_needed_runs") + c("closed_backfill_needed_runs"), "13");
+    assert_eq!(
+        c("backfill_needed_runs"),
+        c("backfill_available_runs") + c("backfill_unavailable_runs"),
+        "13"
+    );
+    assert_eq!(
+        c("backfill_needed_runs"),
+        c("actionable_backfill_needed_runs") + c("closed_backfill_needed_runs"),
+        "13"
+    );
     assert_eq!(at("/flows"), m("/runs/total"), "14");
-    assert_eq!(at("/fleet_overview/current/running"), m("/runs/running"), "14");
+    assert_eq!(
+        at("/fleet_overview/current/running"),
+        m("/runs/running"),
+        "14"
+    );
     assert_eq!(
         at("/fleet_overview/current/failed"),
         m("/runs/failed") + m("/runs/cancelled") + m("/runs/terminated"),
@@ -119,13 +213,23 @@ fn invariants(stats: &Value) {
     );
     for bucket in ["completed", "failed"] {
         let trend = |window: &str| at(&format!("/fleet_overview/trends/{window}/{bucket}"));
-        assert!(trend("hour") <= trend("day") && trend("day") <= trend("week"), "15");
+        assert!(
+            trend("hour") <= trend("day") && trend("day") <= trend("week"),
+            "15"
+        );
         let series = stats["fleet_trends_series"][bucket].as_array().unwrap();
         assert_eq!(series.len(), 169, "15");
-        assert_eq!(series.iter().map(|n| n.as_i64().unwrap()).sum::<i64>(), trend("week"), "15");
+        assert_eq!(
+            series.iter().map(|n| n.as_i64().unwrap()).sum::<i64>(),
+            trend("week"),
+            "15"
+        );
     }
     let w = |key: &str| m(&format!("/workers/{key}"));
-    assert!(w("active_workers_supporting_required") <= w("active_workers"), "16");
+    assert!(
+        w("active_workers_supporting_required") <= w("active_workers"),
+        "16"
+    );
     assert!(w("active_workers") <= w("active_worker_scopes"), "16");
 }
 
@@ -261,11 +365,18 @@ fn run_of(n: u32) -> InsertRow {
 async fn nonsense_in_the_engines_settings_is_told_and_the_default_used() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("engine.json");
-    fs::write(&file, r#"{"task_repair": {"scan_limit": "many", "redispatch_after_seconds": "7"}}"#).unwrap();
+    fs::write(
+        &file,
+        r#"{"task_repair": {"scan_limit": "many", "redispatch_after_seconds": "7"}}"#,
+    )
+    .unwrap();
     let engine = EngineConfig::load(Some(&file)).unwrap();
     let found = engine.nonsense();
     assert_eq!(found.len(), 1);
-    assert_eq!((found[0].path, &found[0].used), ("task_repair.scan_limit", &json!(25)));
+    assert_eq!(
+        (found[0].path, &found[0].used),
+        ("task_repair.scan_limit", &json!(25))
+    );
     assert_eq!(engine.int("task_repair.redispatch_after_seconds"), 7);
 }
 
@@ -279,6 +390,12 @@ async fn shipped_dashboards_and_alerts_use_metrics_that_exist() {
         // The request's own histogram is there from the second scrape on.
         server.get("/metrics").await;
         let text = server.get("/metrics").await.text();
+        // For `promtool check metrics`.
+        fs::write(
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join("metrics.txt"),
+            &text,
+        )
+        .unwrap();
         let served: BTreeSet<&str> = text
             .lines()
             .filter(|line| !line.starts_with('#'))
@@ -291,7 +408,9 @@ async fn shipped_dashboards_and_alerts_use_metrics_that_exist() {
             let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
             used.extend(
                 words
-                    .filter(|word| word.starts_with("durable_workflow_") || word.starts_with("plimsoll_"))
+                    .filter(|word| {
+                        word.starts_with("durable_workflow_") || word.starts_with("plimsoll_")
+                    })
                     .map(str::to_owned),
             );
         }
@@ -300,8 +419,14 @@ async fn shipped_dashboards_and_alerts_use_metrics_that_exist() {
             assert!(served.contains(name.as_str()), "{name} is not served");
         }
         // Names stay as they are once dashboards use them.
-        let names: BTreeSet<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
-        insta::assert_snapshot!("metric_names", names.into_iter().collect::<Vec<_>>().join("\n"));
+        let names: BTreeSet<&str> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("# TYPE "))
+            .collect();
+        insta::assert_snapshot!(
+            "metric_names",
+            names.into_iter().collect::<Vec<_>>().join("\n")
+        );
     })
     .await;
 }
@@ -323,13 +448,19 @@ mod outage {
         let (open, state) = tokio::sync::watch::channel(true);
         tokio::spawn(async move {
             loop {
-                let Ok((mut client, _)) = listener.accept().await else { return };
+                let Ok((mut client, _)) = listener.accept().await else {
+                    return;
+                };
                 if !*state.borrow() {
                     continue;
                 }
                 let (host, mut state) = (host.clone(), state.clone());
                 tokio::spawn(async move {
-                    let Ok(mut server) = tokio::net::TcpStream::connect((host.as_str(), port)).await else { return };
+                    let Ok(mut server) =
+                        tokio::net::TcpStream::connect((host.as_str(), port)).await
+                    else {
+                        return;
+                    };
                     tokio::select! {
                         _ = tokio::io::copy_bidirectional(&mut client, &mut server) => {}
                         _ = state.wait_for(|open| !*open) => {}
@@ -350,7 +481,10 @@ mod outage {
         let behind = Db::connect(&settings).await.expect("the database opens");
         let app = App::new(Settings {
             db: Some(behind.clone()),
-            gathering: Options { interval: Duration::from_millis(50), namespace: None },
+            gathering: Options {
+                interval: Duration::from_millis(50),
+                namespace: None,
+            },
             ..Settings::default()
         });
         let server = TestServer::new(routes::router(app));
@@ -369,7 +503,10 @@ mod outage {
         assert_eq!(server.get("/livez").await.status_code(), 200);
         let text = server.get("/metrics").await.text();
         assert!(text.contains("\nplimsoll_collector_up 0\n"), "{text}");
-        assert!(text.contains("\ndurable_workflow_runs_waiting "), "the last numbers stay");
+        assert!(
+            text.contains("\ndurable_workflow_runs_waiting "),
+            "the last numbers stay"
+        );
         let page = server.get("/waterline/").await;
         assert_eq!(page.status_code(), 200);
         assert!(page.text().contains("The database does not answer"));

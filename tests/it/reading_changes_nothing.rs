@@ -63,6 +63,7 @@ fn example(field: &Field) -> String {
         | Kind::NeedsRepair => "1".to_owned(),
         Kind::FailureCategory => categories()[0].to_owned(),
         Kind::TaskProblem => task_problems()[0].to_owned(),
+        Kind::Attention => "long_waits".to_owned(),
         Kind::Label | Kind::SearchAttribute => {
             return format!("{}[team]=blue", field.name);
         }

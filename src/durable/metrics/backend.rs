@@ -136,7 +136,10 @@ fn queue(backend: Option<&engine_config::Backend>, polled: bool) -> (Value, Vec<
     };
     let driver = backend.driver.as_deref();
     let issue = match driver {
-        None => Some(("queue_connection_missing", "The default queue connection is not configured.")),
+        None => Some((
+            "queue_connection_missing",
+            "The default queue connection is not configured.",
+        )),
         Some("sync") => Some((
             "queue_sync_unsupported",
             "The sync queue runs jobs inside the caller; tasks need a queue with workers.",
@@ -188,7 +191,10 @@ fn cache(backend: Option<&engine_config::Backend>) -> (Value, Vec<Issue>) {
     let driver = backend.driver.as_deref();
     let locks = driver.is_some_and(|driver| !matches!(driver, "apc" | "session"));
     let issues: Vec<Issue> = match driver {
-        None => Some(("cache_store_missing", "The default cache store is not configured.")),
+        None => Some((
+            "cache_store_missing",
+            "The default cache store is not configured.",
+        )),
         Some(_) if !locks => Some((
             "cache_locks_unsupported",
             "The default cache store has no atomic locks.",

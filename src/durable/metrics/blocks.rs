@@ -130,8 +130,8 @@ impl Backlog {
     pub fn of(counted: &Counted, runs: &Runs, tasks: &Tasks, activities: &Activities) -> Self {
         let summaries = &counted.summaries;
         // The engine takes the first row of an order; where nulls come first, one of them wins.
-        let null_wins =
-            counted.dialect != Dialect::Postgres && summaries.compatibility_blocked_without_time > 0;
+        let null_wins = counted.dialect != Dialect::Postgres
+            && summaries.compatibility_blocked_without_time > 0;
         let oldest = summaries
             .oldest_compatibility_blocked_started_at
             .filter(|_| !null_wins);

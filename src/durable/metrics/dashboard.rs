@@ -201,7 +201,11 @@ impl TypeHealth {
 impl NeedsAttention {
     fn of(counted: &Counted) -> Self {
         let counts = &counted.dashboard;
-        let failed: i64 = counted.hours.iter().map(|group| group.failed_past_hour).sum();
+        let failed: i64 = counted
+            .hours
+            .iter()
+            .map(|group| group.failed_past_hour)
+            .sum();
         let completed: i64 = counted
             .hours
             .iter()

@@ -91,7 +91,11 @@ impl Health {
         let of = |category: Category| {
             let own = checks.iter().filter(|check| check.category == category);
             CategoryStatus {
-                status: own.clone().map(|check| check.status).max().unwrap_or(Status::Ok),
+                status: own
+                    .clone()
+                    .map(|check| check.status)
+                    .max()
+                    .unwrap_or(Status::Ok),
                 check_count: own.count(),
             }
         };
@@ -180,10 +184,8 @@ fn projections(metrics: &OperatorMetrics) -> Check {
     let all = &metrics.projections;
     let (waits, timeline) = (&all.run_waits, &all.run_timeline_entries);
     let (timers, lineage) = (&all.run_timer_entries, &all.run_lineage_entries);
-    let needs_rebuild = waits.needs_rebuild
-        + timeline.needs_rebuild
-        + timers.needs_rebuild
-        + lineage.needs_rebuild;
+    let needs_rebuild =
+        waits.needs_rebuild + timeline.needs_rebuild + timers.needs_rebuild + lineage.needs_rebuild;
     warns(
         "selected_run_projections",
         needs_rebuild > 0,
@@ -300,8 +302,8 @@ fn activities(metrics: &OperatorMetrics) -> Check {
 fn routing(metrics: &OperatorMetrics) -> Check {
     let (tasks, backlog) = (&metrics.tasks, &metrics.backlog);
     let (workers, matching) = (&metrics.workers, &metrics.matching_role);
-    let supports = workers.required_compatibility.is_none()
-        || workers.active_workers_supporting_required > 0;
+    let supports =
+        workers.required_compatibility.is_none() || workers.active_workers_supporting_required > 0;
     warns(
         "routing_health",
         backlog.compatibility_blocked_runs > 0
@@ -359,8 +361,8 @@ fn compatibility(metrics: &OperatorMetrics, config: &EngineConfig) -> Check {
     let strict = config
         .text("fleet.validation_mode")
         .is_some_and(|mode| mode.trim().eq_ignore_ascii_case("fail"));
-    let unsupported = workers.required_compatibility.is_some()
-        && workers.active_workers_supporting_required == 0;
+    let unsupported =
+        workers.required_compatibility.is_some() && workers.active_workers_supporting_required == 0;
     let mut check = warns(
         "worker_compatibility",
         unsupported,
@@ -397,7 +399,13 @@ fn wake(config: &EngineConfig) -> Check {
     let multi_node = config.flag("long_poll.multi_node");
     let cache = config.host().cache.as_ref();
     // A store that names no driver is its own driver's name.
-    let driver = cache.map(|cache| cache.driver.as_deref().unwrap_or(&cache.name).to_lowercase());
+    let driver = cache.map(|cache| {
+        cache
+            .driver
+            .as_deref()
+            .unwrap_or(&cache.name)
+            .to_lowercase()
+    });
     let capable = driver.as_deref().map(|driver| WAKING.contains(&driver));
     // Unknown from here is no fault of the fleet's.
     let safe = !multi_node || capable != Some(false);
@@ -415,7 +423,9 @@ fn wake(config: &EngineConfig) -> Check {
         category: Category::Acceleration,
         message: match (safe, polled) {
             (true, _) => "Pollers are woken, or find work at their next look.",
-            (false, _) => "Pollers of other machines are not woken; they find work at their next look.",
+            (false, _) => {
+                "Pollers of other machines are not woken; they find work at their next look."
+            }
         },
         data: json!({
             "multi_node": multi_node,

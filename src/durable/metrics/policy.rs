@@ -60,7 +60,8 @@ impl Limits {
             memo_size_bytes: limit("structural_limits.memo_size_bytes"),
             search_attribute_size_bytes: limit("structural_limits.search_attribute_size_bytes"),
             history_transaction_size: limit("structural_limits.history_transaction_size"),
-            warning_threshold_percent: limit("structural_limits.warning_threshold_percent").min(100),
+            warning_threshold_percent: limit("structural_limits.warning_threshold_percent")
+                .min(100),
         }
     }
 
@@ -75,7 +76,10 @@ impl Limits {
             ("command_batch_size", self.command_batch_size),
             ("payload_size_bytes", self.payload_size_bytes),
             ("memo_size_bytes", self.memo_size_bytes),
-            ("search_attribute_size_bytes", self.search_attribute_size_bytes),
+            (
+                "search_attribute_size_bytes",
+                self.search_attribute_size_bytes,
+            ),
             ("history_transaction_size", self.history_transaction_size),
         ]
     }
@@ -90,8 +94,10 @@ pub struct UpdateWait {
 impl UpdateWait {
     pub fn of(config: &EngineConfig) -> Self {
         Self {
-            completion_timeout_seconds: config.at_least("update_wait.completion_timeout_seconds", 1),
-            poll_interval_milliseconds: config.at_least("update_wait.poll_interval_milliseconds", 1),
+            completion_timeout_seconds: config
+                .at_least("update_wait.completion_timeout_seconds", 1),
+            poll_interval_milliseconds: config
+                .at_least("update_wait.poll_interval_milliseconds", 1),
         }
     }
 }

@@ -46,9 +46,8 @@ fn queue(name: &str, rows: &QueueRows, now: DateTime<Utc>, config: &EngineConfig
         })
     };
     let sum = |of: fn(&QueueCounts) -> i64| both.iter().map(|counts| of(counts)).sum::<i64>();
-    let oldest = |of: fn(&QueueCounts) -> Option<Stamp>| {
-        both.iter().filter_map(|counts| of(counts)).min()
-    };
+    let oldest =
+        |of: fn(&QueueCounts) -> Option<Stamp>| both.iter().filter_map(|counts| of(counts)).min();
     let (failed, expired, overdue) = (
         sum(|counts| counts.dispatch_failed),
         sum(|counts| counts.expired_lease_count),

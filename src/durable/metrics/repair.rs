@@ -167,7 +167,10 @@ impl Side {
                 selected: 0,
             });
             scope.candidates += group.candidates;
-            if group.oldest.is_some_and(|at| scope.oldest.is_none_or(|oldest| at < oldest)) {
+            if group
+                .oldest
+                .is_some_and(|at| scope.oldest.is_none_or(|oldest| at < oldest))
+            {
                 scope.oldest = group.oldest;
                 scope.asked = triple;
             }
@@ -269,10 +272,16 @@ mod tests {
 
     #[test]
     fn a_long_queue_leaves_room_for_a_short_one() {
-        let got = selected(&[group(Some("long"), 100, 1), group(Some("short"), 2, 2)], 5);
+        let got = selected(
+            &[group(Some("long"), 100, 1), group(Some("short"), 2, 2)],
+            5,
+        );
         assert_eq!(
             got,
-            [("default:long:any".into(), 3), ("default:short:any".into(), 2)]
+            [
+                ("default:long:any".into(), 3),
+                ("default:short:any".into(), 2)
+            ]
         );
     }
 

@@ -147,7 +147,13 @@ pub fn workers(
     queue: Option<&str>,
 ) -> Vec<FleetWorker> {
     let namespace = cx.config.text("compatibility.namespace");
-    let mut workers = live(&cx.snapshot.heartbeats, cx.now, cx.config, namespace, marker);
+    let mut workers = live(
+        &cx.snapshot.heartbeats,
+        cx.now,
+        cx.config,
+        namespace,
+        marker,
+    );
     workers.retain(|worker| {
         meets(connection, worker.connection.as_deref()) && meets(queue, worker.queue.as_deref())
     });

@@ -182,9 +182,7 @@ impl RunSnapshot {
         let mut links = reader.links().await?;
         let instances: Vec<BTreeSet<String>> = runs
             .iter()
-            .map(|(run, _)| {
-                related_instances(run, events.of(&run.id), links.of(&run.id))
-            })
+            .map(|(run, _)| related_instances(run, events.of(&run.id), links.of(&run.id)))
             .collect();
         let related = related_runs(
             reader.snapshot,
@@ -351,14 +349,14 @@ impl RunSnapshot {
 struct ByRun<T>(HashMap<String, Vec<T>>);
 
 impl<T> ByRun<T> {
-    fn read(
-        rows: Vec<Row>,
-        read: fn(&mut Row) -> Result<T, DbError>,
-    ) -> Result<Self, DbError> {
+    fn read(rows: Vec<Row>, read: fn(&mut Row) -> Result<T, DbError>) -> Result<Self, DbError> {
         let mut groups: HashMap<String, Vec<T>> = HashMap::new();
         for mut row in rows {
             let value = read(&mut row)?;
-            groups.entry(row.text("owner_run_id")?).or_default().push(value);
+            groups
+                .entry(row.text("owner_run_id")?)
+                .or_default()
+                .push(value);
         }
         Ok(Self(groups))
     }

@@ -71,7 +71,13 @@ pub async fn operator_metrics(
     Query(asked): Query<Asked>,
 ) -> Result<Response, AppError> {
     let (latest, standing) = app.collector()?.latest(asked.fresh()).await?;
-    Ok(answer(&app, StatusCode::OK, &latest.rendered.metrics, &latest, &standing))
+    Ok(answer(
+        &app,
+        StatusCode::OK,
+        &latest.rendered.metrics,
+        &latest,
+        &standing,
+    ))
 }
 
 pub async fn stats(
@@ -79,7 +85,13 @@ pub async fn stats(
     Query(asked): Query<Asked>,
 ) -> Result<Response, AppError> {
     let (latest, standing) = app.collector()?.latest(asked.fresh()).await?;
-    Ok(answer(&app, StatusCode::OK, &latest.rendered.stats, &latest, &standing))
+    Ok(answer(
+        &app,
+        StatusCode::OK,
+        &latest.rendered.stats,
+        &latest,
+        &standing,
+    ))
 }
 
 /// 503 exactly when a check says error.
@@ -93,7 +105,13 @@ pub async fn v2_health(
     } else {
         StatusCode::SERVICE_UNAVAILABLE
     };
-    Ok(answer(&app, status, &latest.rendered.health, &latest, &standing))
+    Ok(answer(
+        &app,
+        status,
+        &latest.rendered.health,
+        &latest,
+        &standing,
+    ))
 }
 
 fn answer(
@@ -240,7 +258,10 @@ fn alerts(gathered: &Gathered) -> Value {
         .filter(|check| check.status != Status::Ok)
         .map(of_check)
         .collect();
-    let queues = gathered.queues.as_ref().and_then(|queues| queues["task_queues"].as_array());
+    let queues = gathered
+        .queues
+        .as_ref()
+        .and_then(|queues| queues["task_queues"].as_array());
     let having = |pointer: &str| -> Vec<&Value> {
         queues
             .into_iter()

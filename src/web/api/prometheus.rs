@@ -102,7 +102,10 @@ pub async fn show(State(app): State<App>) -> Result<impl IntoResponse, AppError>
     ))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "ages far below 2^52 milliseconds")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "ages far below 2^52 milliseconds"
+)]
 fn seconds(ms: i64) -> f64 {
     ms.max(0) as f64 / 1e3
 }
@@ -209,8 +212,10 @@ fn runs(out: &mut Exposition, gathered: &Gathered) {
 fn tasks(out: &mut Exposition, gathered: &Gathered) {
     let metrics = &gathered.metrics;
     const KINDS: [&str; 3] = ["workflow", "activity", "timer"];
-    let mut by_type: BTreeMap<&str, TaskCounts> =
-        KINDS.iter().map(|kind| (*kind, TaskCounts::default())).collect();
+    let mut by_type: BTreeMap<&str, TaskCounts> = KINDS
+        .iter()
+        .map(|kind| (*kind, TaskCounts::default()))
+        .collect();
     for group in &gathered.counted.tasks {
         let kind = KINDS
             .into_iter()
@@ -255,7 +260,10 @@ fn tasks(out: &mut Exposition, gathered: &Gathered) {
         ("ready_due", metrics.tasks.max_ready_due_age_ms),
         ("dispatch_failed", metrics.tasks.max_dispatch_failed_age_ms),
         ("claim_failed", metrics.tasks.max_claim_failed_age_ms),
-        ("dispatch_overdue", metrics.tasks.max_dispatch_overdue_age_ms),
+        (
+            "dispatch_overdue",
+            metrics.tasks.max_dispatch_overdue_age_ms,
+        ),
         ("lease_expired", metrics.tasks.max_lease_expired_age_ms),
     ] {
         out.sample(&[("kind", kind)], seconds(ms));
@@ -302,7 +310,10 @@ fn activities(out: &mut Exposition, gathered: &Gathered) {
         ),
     ] {
         out.sample(&[("state", state), ("mode", "local")], local);
-        out.sample(&[("state", state), ("mode", "queued")], (all - local).max(0));
+        out.sample(
+            &[("state", state), ("mode", "queued")],
+            (all - local).max(0),
+        );
     }
     out.family(
         "durable_workflow_activity_oldest_age_seconds",

@@ -310,9 +310,8 @@ fn tiles(layout: &Layout, gathered: &Gathered) -> Vec<Tile> {
 fn attention(layout: &Layout, gathered: &Gathered) -> Vec<Item> {
     let metrics = &gathered.metrics;
     let runs = &metrics.runs.counts;
-    let list = |attention: Attention| {
-        runs_href(layout, gathered, &[("attention", attention.word())])
-    };
+    let list =
+        |attention: Attention| runs_href(layout, gathered, &[("attention", attention.word())]);
     let counted = |n: i64, one: &str, many: &str| {
         if n == 1 {
             format!("1 run {one}")
@@ -324,14 +323,22 @@ fn attention(layout: &Layout, gathered: &Gathered) -> Vec<Item> {
         Item {
             tag: Tag::repair(),
             href: list(Attention::RepairNeeded),
-            text: counted(runs.repair_needed, "has lost its next task", "have lost their next task"),
+            text: counted(
+                runs.repair_needed,
+                "has lost its next task",
+                "have lost their next task",
+            ),
             count: runs.repair_needed,
             note: age(gathered, runs.oldest_repair_needed_at).unwrap_or_default(),
         },
         Item {
             tag: Tag::new("claim", Tone::Attn, Mark::Exclamation),
             href: list(Attention::ClaimFailed),
-            text: counted(runs.claim_failed, "whose task no worker could claim", "whose task no worker could claim"),
+            text: counted(
+                runs.claim_failed,
+                "whose task no worker could claim",
+                "whose task no worker could claim",
+            ),
             count: runs.claim_failed,
             note: age(gathered, metrics.tasks.counts.oldest_claim_failed_at).unwrap_or_default(),
         },
@@ -355,10 +362,30 @@ fn attention(layout: &Layout, gathered: &Gathered) -> Vec<Item> {
     for alert in &gathered.dashboard.needs_attention.alerts {
         let (label, tone, mark, href) = match alert.kind {
             AlertKind::StuckWorkers => ("workers", Tone::Attn, Mark::Clock, "#workers".to_owned()),
-            AlertKind::LongRunning => ("long", Tone::Wait, Mark::Clock, list(Attention::LongRunning)),
-            AlertKind::RetryStorm => ("retry storm", Tone::Fail, Mark::Loop, list(Attention::RetryStorm)),
-            AlertKind::HighFailureRate => ("failures", Tone::Fail, Mark::Cross, list(Attention::FailedPastHour)),
-            AlertKind::LongWaits => ("long wait", Tone::Wait, Mark::Hourglass, list(Attention::LongWaits)),
+            AlertKind::LongRunning => (
+                "long",
+                Tone::Wait,
+                Mark::Clock,
+                list(Attention::LongRunning),
+            ),
+            AlertKind::RetryStorm => (
+                "retry storm",
+                Tone::Fail,
+                Mark::Loop,
+                list(Attention::RetryStorm),
+            ),
+            AlertKind::HighFailureRate => (
+                "failures",
+                Tone::Fail,
+                Mark::Cross,
+                list(Attention::FailedPastHour),
+            ),
+            AlertKind::LongWaits => (
+                "long wait",
+                Tone::Wait,
+                Mark::Hourglass,
+                list(Attention::LongWaits),
+            ),
         };
         items.push(Item {
             tag: Tag::new(label, tone, mark).titled(alert.action),
@@ -383,18 +410,41 @@ fn backlog(gathered: &Gathered) -> Vec<Line> {
     };
     let oldest = |at| oldest_note(gathered, at);
     vec![
-        line("Ready and due", tasks.ready_due, oldest(tasks.oldest_ready_due_at), false),
+        line(
+            "Ready and due",
+            tasks.ready_due,
+            oldest(tasks.oldest_ready_due_at),
+            false,
+        ),
         line("Delayed", tasks.delayed, String::new(), false),
         line("Leased", tasks.leased, String::new(), false),
-        line("Lease expired", tasks.lease_expired, oldest(tasks.oldest_lease_expired_at), tasks.lease_expired > 0),
-        line("Dispatch failed", tasks.dispatch_failed, oldest(tasks.oldest_dispatch_failed_at), tasks.dispatch_failed > 0),
+        line(
+            "Lease expired",
+            tasks.lease_expired,
+            oldest(tasks.oldest_lease_expired_at),
+            tasks.lease_expired > 0,
+        ),
+        line(
+            "Dispatch failed",
+            tasks.dispatch_failed,
+            oldest(tasks.oldest_dispatch_failed_at),
+            tasks.dispatch_failed > 0,
+        ),
         line(
             "Dispatch overdue",
             tasks.dispatch_overdue,
-            format!("not picked up {} s after it was due", policy.redispatch_after_seconds),
+            format!(
+                "not picked up {} s after it was due",
+                policy.redispatch_after_seconds
+            ),
             tasks.dispatch_overdue > 0,
         ),
-        line("Claim failed", tasks.claim_failed, oldest(tasks.oldest_claim_failed_at), tasks.claim_failed > 0),
+        line(
+            "Claim failed",
+            tasks.claim_failed,
+            oldest(tasks.oldest_claim_failed_at),
+            tasks.claim_failed > 0,
+        ),
         line(
             "Retrying activities",
             metrics.activities.counts.retrying,
@@ -410,13 +460,19 @@ fn backlog(gathered: &Gathered) -> Vec<Line> {
         line(
             "Repair: tasks",
             repair.existing_task_candidates,
-            format!("{} in the next pass, at most {}", repair.selected_existing_task_candidates, policy.scan_limit),
+            format!(
+                "{} in the next pass, at most {}",
+                repair.selected_existing_task_candidates, policy.scan_limit
+            ),
             repair.existing_task_scan_limit_reached,
         ),
         line(
             "Repair: runs without a task",
             repair.missing_task_candidates,
-            format!("{} in the next pass, at most {}", repair.selected_missing_task_candidates, policy.scan_limit),
+            format!(
+                "{} in the next pass, at most {}",
+                repair.selected_missing_task_candidates, policy.scan_limit
+            ),
             repair.missing_task_scan_limit_reached,
         ),
     ]

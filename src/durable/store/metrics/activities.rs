@@ -43,14 +43,40 @@ counted! {
     }
 }
 
-macro_rules! schedule { () => { "(status = 'pending' and schedule_deadline_at <= :now_us)" }; }
-macro_rules! close { () => { "(status = 'running' and close_deadline_at <= :now_us)" }; }
-macro_rules! whole {
-    () => { "(status in ('pending', 'running') and schedule_to_close_deadline_at <= :now_us)" };
+macro_rules! schedule {
+    () => {
+        "(status = 'pending' and schedule_deadline_at <= :now_us)"
+    };
 }
-macro_rules! heartbeat { () => { "(status = 'running' and heartbeat_deadline_at <= :now_us)" }; }
+macro_rules! close {
+    () => {
+        "(status = 'running' and close_deadline_at <= :now_us)"
+    };
+}
+macro_rules! whole {
+    () => {
+        "(status in ('pending', 'running') and schedule_to_close_deadline_at <= :now_us)"
+    };
+}
+macro_rules! heartbeat {
+    () => {
+        "(status = 'running' and heartbeat_deadline_at <= :now_us)"
+    };
+}
 macro_rules! overdue {
-    () => { concat!("(", schedule!(), " or ", close!(), " or ", whole!(), " or ", heartbeat!(), ")") };
+    () => {
+        concat!(
+            "(",
+            schedule!(),
+            " or ",
+            close!(),
+            " or ",
+            whole!(),
+            " or ",
+            heartbeat!(),
+            ")"
+        )
+    };
 }
 
 const EXECUTIONS: &str = concat!(
@@ -66,12 +92,24 @@ const EXECUTIONS: &str = concat!(
      count(case when status = 'pending' and attempt_count > 0 then 1 end) as retrying, \
      count(case when status = 'pending' and attempt_count > 0 and :local then 1 end) as local_retrying, \
      min(case when status = 'pending' and attempt_count > 0 then started_at end) as oldest_retrying_started_at, \
-     count(case when ", overdue!(), " then 1 end) as timeout_overdue, \
-     count(case when ", overdue!(), " and :local then 1 end) as local_timeout_overdue, \
-     min(case when ", schedule!(), " then schedule_deadline_at end) as overdue_schedule, \
-     min(case when ", close!(), " then close_deadline_at end) as overdue_close, \
-     min(case when ", whole!(), " then schedule_to_close_deadline_at end) as overdue_schedule_to_close, \
-     min(case when ", heartbeat!(), " then heartbeat_deadline_at end) as overdue_heartbeat, \
+     count(case when ",
+    overdue!(),
+    " then 1 end) as timeout_overdue, \
+     count(case when ",
+    overdue!(),
+    " and :local then 1 end) as local_timeout_overdue, \
+     min(case when ",
+    schedule!(),
+    " then schedule_deadline_at end) as overdue_schedule, \
+     min(case when ",
+    close!(),
+    " then close_deadline_at end) as overdue_close, \
+     min(case when ",
+    whole!(),
+    " then schedule_to_close_deadline_at end) as overdue_schedule_to_close, \
+     min(case when ",
+    heartbeat!(),
+    " then heartbeat_deadline_at end) as overdue_heartbeat, \
      null as oldest_timeout_overdue_at, null as failed_attempts, \
      max(attempt_count) as max_attempt_count \
      from {activity_executions} x where 1 = 1:and_ns_x",

@@ -31,8 +31,11 @@ pub struct NearLimit {
 macro_rules! open {
     ($table:literal, $status:literal) => {
         concat!(
-            "select workflow_run_id as run_id, count(*) as \"open\" from {", $table,
-            "} where status in (", $status, "):and_ns_x group by workflow_run_id having count(*) >= "
+            "select workflow_run_id as run_id, count(*) as \"open\" from {",
+            $table,
+            "} where status in (",
+            $status,
+            "):and_ns_x group by workflow_run_id having count(*) >= "
         )
     };
 }

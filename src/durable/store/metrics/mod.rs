@@ -21,8 +21,8 @@ pub use limits::{NearLimit, OpenCount, threshold};
 pub use queues::{QueueCounts, QueueRows, Queues, ReadyTask, queues};
 pub use repair::{RepairGroup, RepairGroups};
 pub use runs::{
-    DashboardCounts, FailureGroup, HistoryCounts, HourGroup, RunCounts, StatusGroup,
-    SummaryCounts, TypeGroup,
+    DashboardCounts, FailureGroup, HistoryCounts, HourGroup, RunCounts, StatusGroup, SummaryCounts,
+    TypeGroup,
 };
 pub use sql::Scope;
 pub use tasks::{FailingType, RecentTasks, StartCounts, TaskCounts, TaskGroup};
@@ -30,10 +30,7 @@ pub use things::{RunTableCounts, ScheduleCounts, Workers};
 
 use crate::{
     db::{DbError, Dialect, Snapshot},
-    durable::{
-        engine_config::EngineConfig,
-        stored::RunSummary,
-    },
+    durable::{engine_config::EngineConfig, stored::RunSummary},
 };
 
 /// Everything one pass counts, apart from the sweep.

@@ -57,7 +57,10 @@ const NAMES: &str = "select distinct queue from {workflow_tasks} \
 macro_rules! overdue {
     () => {
         concat!(
-            "(status = 'ready' and ", due!(), " and ", late!(),
+            "(status = 'ready' and ",
+            due!(),
+            " and ",
+            late!(),
             " and (last_dispatch_error is null or last_dispatch_error = ''))"
         )
     };
@@ -74,20 +77,34 @@ const COUNTS: &str = concat!(
     "select queue, task_type, \
      count(case when status = 'ready' and (available_at is null or available_at <= :now_us) then 1 end) as ready_count, \
      count(case when status = 'leased' then 1 end) as leased_count, \
-     count(case when ", lease_expired!(), " then 1 end) as expired_lease_count, \
-     count(case when ", dispatch_failed!(), " then 1 end) as dispatch_failed, \
-     min(case when ", dispatch_failed!(), " then last_dispatch_attempt_at end) as oldest_dispatch_failed_at, \
-     min(case when ", lease_expired!(), " then lease_expires_at end) as oldest_lease_expired_at, \
-     count(case when ", overdue!(), " then 1 end) as dispatch_overdue, \
-     min(case when ", overdue!(), " then coalesce(last_dispatched_at, created_at) end) as oldest_dispatch_overdue_since ",
-    of_namespace!(), " and status in ('ready', 'leased') group by queue, task_type"
+     count(case when ",
+    lease_expired!(),
+    " then 1 end) as expired_lease_count, \
+     count(case when ",
+    dispatch_failed!(),
+    " then 1 end) as dispatch_failed, \
+     min(case when ",
+    dispatch_failed!(),
+    " then last_dispatch_attempt_at end) as oldest_dispatch_failed_at, \
+     min(case when ",
+    lease_expired!(),
+    " then lease_expires_at end) as oldest_lease_expired_at, \
+     count(case when ",
+    overdue!(),
+    " then 1 end) as dispatch_overdue, \
+     min(case when ",
+    overdue!(),
+    " then coalesce(last_dispatched_at, created_at) end) as oldest_dispatch_overdue_since ",
+    of_namespace!(),
+    " and status in ('ready', 'leased') group by queue, task_type"
 );
 
 const RECENT: &str = concat!(
     "select queue, task_type, \
      count(case when created_at >= :minute_us then 1 end) as added_last_minute, \
      count(case when last_dispatched_at >= :minute_us then 1 end) as dispatched_last_minute ",
-    of_namespace!(), " and (created_at >= :minute_us or last_dispatched_at >= :minute_us) group by queue, task_type"
+    of_namespace!(),
+    " and (created_at >= :minute_us or last_dispatched_at >= :minute_us) group by queue, task_type"
 );
 
 const OLDEST: &str = "select queue, task_id, task_type, workflow_id, run_id, available_at from (\

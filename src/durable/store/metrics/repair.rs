@@ -33,11 +33,25 @@ pub struct RepairGroups {
 /// Along `(status, available_at)`: open tasks only.
 const TASKS: &str = concat!(
     "select connection, queue, compatibility, count(*) as candidates, min(created_at) as oldest \
-     from {workflow_tasks} where status in ('ready', 'leased') and ((status = 'ready' and ", due!(), " and (\
-     (", dispatch_failed!(), " and (repair_available_at is null or repair_available_at <= :now)) or \
-     (", claim_failed!(), " and ((repair_available_at is not null and repair_available_at <= :now) \
+     from {workflow_tasks} where status in ('ready', 'leased') and ((status = 'ready' and ",
+    due!(),
+    " and (\
+     (",
+    dispatch_failed!(),
+    " and (repair_available_at is null or repair_available_at <= :now)) or \
+     (",
+    claim_failed!(),
+    " and ((repair_available_at is not null and repair_available_at <= :now) \
        or (repair_available_at is null and last_claim_failed_at <= :late))) or \
-     (", dispatch_ok!(), " and ", claim_ok!(), " and ", late!(), "))) or ", lease_expired!(), ") \
+     (",
+    dispatch_ok!(),
+    " and ",
+    claim_ok!(),
+    " and ",
+    late!(),
+    "))) or ",
+    lease_expired!(),
+    ") \
      group by connection, queue, compatibility"
 );
 
@@ -51,12 +65,16 @@ macro_rules! missing {
 const RUNS: &str = concat!(
     "select connection, queue, compatibility, count(*) as candidates, \
      min(coalesce(wait_started_at, started_at, created_at)) as oldest \
-     from {workflow_run_summaries} where ", missing!(), " group by connection, queue, compatibility"
+     from {workflow_run_summaries} where ",
+    missing!(),
+    " group by connection, queue, compatibility"
 );
 
 const OLDEST_RUN: &str = concat!(
     "select coalesce(wait_started_at, started_at, created_at) as oldest from {workflow_run_summaries} \
-     where ", missing!(), " order by wait_started_at, started_at, id limit 1"
+     where ",
+    missing!(),
+    " order by wait_started_at, started_at, id limit 1"
 );
 
 pub(super) async fn groups(

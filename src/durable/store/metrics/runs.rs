@@ -140,9 +140,15 @@ const PASS: &str = concat!(
      count(case when liveness_state = 'repair_needed' then 1 end) as repair_needed, \
      min(case when liveness_state = 'repair_needed' then coalesce(updated_at, started_at) end) as oldest_repair_needed_at, \
      count(case when liveness_state in ('workflow_task_claim_failed', 'activity_task_claim_failed', 'timer_task_claim_failed') then 1 end) as claim_failed, \
-     count(case when ", blocked!(), " then 1 end) as compatibility_blocked, \
-     min(case when ", blocked!(), " then coalesce(wait_started_at, next_task_at) end) as oldest_compatibility_blocked_started_at, \
-     count(case when ", blocked!(), " and coalesce(wait_started_at, next_task_at) is null then 1 end) as compatibility_blocked_without_time, \
+     count(case when ",
+    blocked!(),
+    " then 1 end) as compatibility_blocked, \
+     min(case when ",
+    blocked!(),
+    " then coalesce(wait_started_at, next_task_at) end) as oldest_compatibility_blocked_started_at, \
+     count(case when ",
+    blocked!(),
+    " and coalesce(wait_started_at, next_task_at) is null then 1 end) as compatibility_blocked_without_time, \
      max(history_event_count) as max_event_count, \
      max(history_size_bytes) as max_size_bytes, \
      max(history_fan_out) as max_fan_out, \
@@ -231,12 +237,18 @@ impl Merged {
     }
 
     fn int(&mut self, column: &'static str) -> Result<i64, DbError> {
-        let found = self.row(column).map(|row| row.opt_int(column)).transpose()?;
+        let found = self
+            .row(column)
+            .map(|row| row.opt_int(column))
+            .transpose()?;
         Ok(found.flatten().unwrap_or(0))
     }
 
     fn time(&mut self, column: &'static str) -> Result<Option<Stamp>, DbError> {
-        let found = self.row(column).map(|row| row.opt_time(column)).transpose()?;
+        let found = self
+            .row(column)
+            .map(|row| row.opt_time(column))
+            .transpose()?;
         Ok(found.flatten().map(Stamp))
     }
 }
@@ -288,7 +300,11 @@ pub(super) async fn types(
     let mut q = sql::statement(snapshot, scope, MEDIANS);
     q.bind_list(types.iter().filter_map(|group| group.workflow_type.clone()))
         .push(") ranked where place - 1 = ")
-        .push(snapshot.dialect().pick("places / 2", "places / 2", "places div 2"));
+        .push(
+            snapshot
+                .dialect()
+                .pick("places / 2", "places / 2", "places div 2"),
+        );
     for mut row in snapshot.fetch(q).await? {
         let workflow_type = row.opt_text("workflow_type")?;
         let median = row.opt_int("duration_ms")?;

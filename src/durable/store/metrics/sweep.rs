@@ -72,9 +72,14 @@ macro_rules! rows_of {
     ($table:literal, $orphan:expr, $extra:literal) => {
         concat!(
             "select count(*) as \"rows\", count(distinct workflow_run_id) as projected_runs, \
-             count(case when ", $orphan, " then 1 end) as orphaned, \
-             min(updated_at) as oldest_updated_at, max(updated_at) as newest_updated_at", $extra,
-            " from {", $table, "} p where 1 = 1:and_ns_x and "
+             count(case when ",
+            $orphan,
+            " then 1 end) as orphaned, \
+             min(updated_at) as oldest_updated_at, max(updated_at) as newest_updated_at",
+            $extra,
+            " from {",
+            $table,
+            "} p where 1 = 1:and_ns_x and "
         )
     };
 }
@@ -88,7 +93,9 @@ const WAITS: &str = rows_of!("workflow_run_waits", no_run!(), "");
 const TIMELINE: &str = rows_of!(
     "workflow_run_timeline_entries",
     concat!(
-        "(", no_run!(), " or not exists (select 1 from {workflow_history_events} e \
+        "(",
+        no_run!(),
+        " or not exists (select 1 from {workflow_history_events} e \
          where e.workflow_run_id = p.workflow_run_id and e.id = p.history_event_id))"
     ),
     ""
@@ -103,7 +110,9 @@ const TIMERS: &str = rows_of!(
 const LINEAGE: &str = rows_of!("workflow_run_lineage_entries", no_run!(), "");
 const EVENTS: &str = concat!(
     "select count(*) as events, \
-     count(case when ", no_run!(), " then 1 end) as history_orphan_total, \
+     count(case when ",
+    no_run!(),
+    " then 1 end) as history_orphan_total, \
      count(case when not exists (select 1 from {workflow_run_timeline_entries} t \
        where t.workflow_run_id = p.workflow_run_id and t.history_event_id = p.id) then 1 end) as missing_history_events \
      from {workflow_history_events} p where 1 = 1:and_ns_x and "

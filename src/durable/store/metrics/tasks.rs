@@ -48,7 +48,15 @@ macro_rules! late {
 macro_rules! overdue {
     () => {
         concat!(
-            "(status = 'ready' and ", due!(), " and ", dispatch_ok!(), " and ", claim_ok!(), " and ", late!(), ")"
+            "(status = 'ready' and ",
+            due!(),
+            " and ",
+            dispatch_ok!(),
+            " and ",
+            claim_ok!(),
+            " and ",
+            late!(),
+            ")"
         )
     };
 }
@@ -139,7 +147,10 @@ impl TaskCounts {
                 &mut self.oldest_dispatch_overdue_since,
                 other.oldest_dispatch_overdue_since,
             ),
-            (&mut self.oldest_claim_failed_at, other.oldest_claim_failed_at),
+            (
+                &mut self.oldest_claim_failed_at,
+                other.oldest_claim_failed_at,
+            ),
             (
                 &mut self.oldest_dispatch_failed_at,
                 other.oldest_dispatch_failed_at,
@@ -156,21 +167,43 @@ impl TaskCounts {
 const OPEN: &str = concat!(
     "select queue, task_type, count(*) as \"open\", \
      count(case when status = 'ready' then 1 end) as ready, \
-     count(case when status = 'ready' and ", due!(), " then 1 end) as ready_due, \
+     count(case when status = 'ready' and ",
+    due!(),
+    " then 1 end) as ready_due, \
      count(case when status = 'ready' and available_at > :now then 1 end) as \"delayed\", \
      count(case when status = 'leased' then 1 end) as leased, \
-     count(case when ", dispatch_failed!(), " then 1 end) as dispatch_failed, \
-     count(case when ", claim_failed!(), " then 1 end) as claim_failed, \
-     count(case when ", overdue!(), " then 1 end) as dispatch_overdue, \
-     count(case when ", lease_expired!(), " then 1 end) as lease_expired, \
-     min(case when ", lease_expired!(), " then lease_expires_at end) as oldest_lease_expired_at, \
-     min(case when status = 'ready' and ", due!(), " then coalesce(available_at, created_at) end) as oldest_ready_due_at, \
-     min(case when ", overdue!(), " then coalesce(last_dispatched_at, created_at) end) as oldest_dispatch_overdue_since, \
-     min(case when ", claim_failed!(), " then last_claim_failed_at end) as oldest_claim_failed_at, \
-     min(case when ", dispatch_failed!(), " then last_dispatch_attempt_at end) as oldest_dispatch_failed_at, \
+     count(case when ",
+    dispatch_failed!(),
+    " then 1 end) as dispatch_failed, \
+     count(case when ",
+    claim_failed!(),
+    " then 1 end) as claim_failed, \
+     count(case when ",
+    overdue!(),
+    " then 1 end) as dispatch_overdue, \
+     count(case when ",
+    lease_expired!(),
+    " then 1 end) as lease_expired, \
+     min(case when ",
+    lease_expired!(),
+    " then lease_expires_at end) as oldest_lease_expired_at, \
+     min(case when status = 'ready' and ",
+    due!(),
+    " then coalesce(available_at, created_at) end) as oldest_ready_due_at, \
+     min(case when ",
+    overdue!(),
+    " then coalesce(last_dispatched_at, created_at) end) as oldest_dispatch_overdue_since, \
+     min(case when ",
+    claim_failed!(),
+    " then last_claim_failed_at end) as oldest_claim_failed_at, \
+     min(case when ",
+    dispatch_failed!(),
+    " then last_dispatch_attempt_at end) as oldest_dispatch_failed_at, \
      max(attempt_count) as max_attempt_count, \
      max(repair_count) as max_repair_count, \
-     count(case when task_type = 'workflow' and status = 'ready' and ", due!(), " and \
+     count(case when task_type = 'workflow' and status = 'ready' and ",
+    due!(),
+    " and \
        (select sr.status from {workflow_runs} sr where sr.id = workflow_run_id) = 'pending' then 1 end) as pending_start_tasks, \
      count(case when task_type = 'workflow' and status = 'ready' and sticky_worker_id is not null and sticky_until > :now then 1 end) as ready_sticky_tasks, \
      count(case when task_type = 'workflow' and status = 'leased' and sticky_worker_id is not null then 1 end) as leased_sticky_tasks \

@@ -81,7 +81,9 @@ impl Chart {
             days: hours
                 .iter()
                 .enumerate()
-                .filter(|(n, (at, _, _))| local(*at).hour() == 0 && n * HOUR + 24 < hours.len() * HOUR)
+                .filter(|(n, (at, _, _))| {
+                    local(*at).hour() == 0 && n * HOUR + 24 < hours.len() * HOUR
+                })
                 .map(|(n, (at, _, _))| (n * HOUR, local(*at).weekday().to_string()))
                 .collect(),
             rows: hours

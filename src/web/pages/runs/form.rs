@@ -1,7 +1,9 @@
 //! The filter form: the fields of the filter table, grouped as people look for them.
 
 use super::request::{DEFAULT_SIZE, ListRequest};
-use crate::durable::store::runs::{Attention, Direction, Field, Kind, categories, field, task_problems};
+use crate::durable::store::runs::{
+    Attention, Direction, Field, Kind, categories, field, task_problems,
+};
 
 pub struct Group {
     pub title: &'static str,
