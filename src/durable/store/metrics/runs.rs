@@ -314,6 +314,8 @@ pub(super) async fn types(
             }
         }
     }
+    // Of the same size, in the same order on every database.
+    types.sort_by(|a, b| (b.total_runs, &b.workflow_type).cmp(&(a.total_runs, &a.workflow_type)));
     Ok(types)
 }
 
