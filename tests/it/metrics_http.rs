@@ -274,6 +274,16 @@ on_every_database! {
         assert_eq!(document["checks"].as_array().unwrap().len(), 13);
     }
 
+    /// Whatever the tables hold, the numbers agree with each other.
+    async fn numbers_agree_on_any_rows(db: TestDb) {
+        for seed in 0..4 {
+            let mut rng = fastrand::Rng::with_seed(seed);
+            let rows = (0..120).flat_map(|n| random_rows(&mut rng, seed, n)).collect();
+            write(&db.writable, rows, |_| ()).await.unwrap();
+            invariants(&json(&still(&db.read_only), "/waterline/api/stats").await);
+        }
+    }
+
     /// Whoever asks gets the numbers of the same pass.
     async fn fifty_scrapers_cost_what_one_does(db: TestDb) {
         fill(&db).await;
@@ -361,6 +371,105 @@ async fn summaries_of_unknown_status(db: &Db) -> i64 {
     let mut q = db.statement();
     q.push("select count(*) as n from {workflow_run_summaries} where status_bucket <> 'running' and status not in ('completed', 'failed', 'cancelled', 'terminated')");
     db.fetch(q).await.unwrap().remove(0).int("n").unwrap()
+}
+
+/// One of these, or none.
+fn maybe<'w>(rng: &mut fastrand::Rng, words: &[&'w str]) -> Option<&'w str> {
+    let n = rng.usize(..=words.len());
+    words.get(n).copied()
+}
+
+/// Around now, on the second or beside it, or never.
+fn moment(rng: &mut fastrand::Rng) -> Option<chrono::DateTime<chrono::Utc>> {
+    let seconds = rng.i64(-7_200..=60) * i64::from(rng.bool());
+    let micros = rng.i64(0..1_000_000) * i64::from(rng.bool());
+    rng.u8(..4).gt(&0).then(|| {
+        now() + chrono::TimeDelta::seconds(seconds) + chrono::TimeDelta::microseconds(micros)
+    })
+}
+
+/// A run with or without its summary, a task and an activity, in any state.
+fn random_rows(rng: &mut fastrand::Rng, seed: u64, n: u32) -> Vec<InsertRow> {
+    let (status, bucket) = [
+        ("pending", "running"),
+        ("waiting", "running"),
+        ("completed", "completed"),
+        ("failed", "failed"),
+        ("cancelled", "failed"),
+        ("terminated", "failed"),
+    ][rng.usize(..6)];
+    let id = format!("01rand{seed:04}{n:016}");
+    let mut rows = vec![
+        InsertRow::new("workflow_tasks")
+            .set("id", format!("01task{seed:04}{n:016}"))
+            .set("workflow_run_id", id.clone())
+            .set(
+                "task_type",
+                ["workflow", "activity", "timer"][rng.usize(..3)],
+            )
+            .set("status", ["ready", "leased", "completed"][rng.usize(..3)])
+            .set("queue", maybe(rng, &["default", "", "orders"]))
+            .set("connection", maybe(rng, &["redis", "default"]))
+            .set("compatibility", maybe(rng, &["any", "v2"]))
+            .set("last_dispatch_error", maybe(rng, &["", "refused"]))
+            .set("last_claim_error", maybe(rng, &["", "refused"]))
+            .set("attempt_count", rng.i64(0..5))
+            .set("repair_count", rng.i64(0..5))
+            .time("available_at", moment(rng))
+            .time("lease_expires_at", moment(rng))
+            .time("last_dispatch_attempt_at", moment(rng))
+            .time("last_dispatched_at", moment(rng))
+            .time("last_claim_failed_at", moment(rng))
+            .time("repair_available_at", moment(rng))
+            .stamps(moment(rng).unwrap_or_else(now), now()),
+        InsertRow::new("activity_executions")
+            .set("id", format!("01acti{seed:04}{n:016}"))
+            .set("workflow_run_id", id.clone())
+            .set("sequence", 1)
+            .set("activity_class", "App\\A")
+            .set("activity_type", "a")
+            .set(
+                "status",
+                ["pending", "running", "completed"][rng.usize(..3)],
+            )
+            .set("attempt_count", rng.i64(0..3))
+            .set(
+                "activity_options",
+                maybe(rng, &["{\"execution_mode\":\"local\"}", "[]"]),
+            )
+            .time("schedule_deadline_at", moment(rng))
+            .time("close_deadline_at", moment(rng))
+            .time("schedule_to_close_deadline_at", moment(rng))
+            .time("heartbeat_deadline_at", moment(rng))
+            .time("started_at", moment(rng)),
+    ];
+    if rng.u8(..5) > 0 {
+        let mut run = run_of(0);
+        run.replace("id", id.clone());
+        run.replace("workflow_instance_id", id.clone());
+        run.replace("status", status);
+        rows.push(run);
+    }
+    if rng.u8(..5) > 0 {
+        let liveness = [
+            "repair_needed",
+            "workflow_task_claim_failed",
+            "activity_task_waiting_for_compatible_worker",
+            "closed",
+        ];
+        let mut row = summary(n)
+            .time("wait_started_at", moment(rng))
+            .time("closed_at", moment(rng).filter(|_| bucket != "running"))
+            .set("next_task_id", maybe(rng, &["x"]));
+        row.replace("id", id.clone());
+        row.replace("workflow_instance_id", id);
+        row.replace("status", status);
+        row.replace("status_bucket", bucket);
+        row.replace("liveness_state", liveness[rng.usize(..4)]);
+        row.replace("exception_count", rng.i64(0..20));
+        rows.push(row);
+    }
+    rows
 }
 
 /// The run behind the `n`th summary.
