@@ -114,7 +114,9 @@ pub async fn gather(
     walk: &mut Walk,
 ) -> Result<Gathered, DbError> {
     let started = Instant::now();
-    let (read, statements) = db::counted(read(db, now, config, namespace, walk)).await;
+    // Forty statements, one after the other, make a large future.
+    let read = Box::pin(read(db, now, config, namespace, walk));
+    let (read, statements) = db::counted(read).await;
     let (counted, stretch, queues) = read?;
     walk.add(&stretch, now, config, namespace);
     let (drift, coverage) = walk.known(now);

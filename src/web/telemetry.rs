@@ -44,8 +44,11 @@ impl Telemetry {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
-        const NAME: &str = "plimsoll_http_request_duration_seconds";
-        out.family(NAME, Kind::Histogram, "Time to answer a request, by route.");
+        out.family(
+            "plimsoll_http_request_duration_seconds",
+            Kind::Histogram,
+            "Time to answer a request, by route.",
+        );
         for ((route, class), histogram) in &requests {
             let status = format!("{class}xx");
             let labels = [("route", route.as_str()), ("status", status.as_str())];

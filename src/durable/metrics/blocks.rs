@@ -181,6 +181,7 @@ impl Starts {
     }
 }
 
+#[expect(clippy::struct_field_names, reason = "the engine's names")]
 #[derive(Clone, Debug, Serialize)]
 pub struct History {
     #[serde(flatten)]

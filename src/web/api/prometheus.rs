@@ -209,15 +209,16 @@ fn runs(out: &mut Exposition, gathered: &Gathered) {
     }
 }
 
+const TASK_TYPES: [&str; 3] = ["workflow", "activity", "timer"];
+
 fn tasks(out: &mut Exposition, gathered: &Gathered) {
     let metrics = &gathered.metrics;
-    const KINDS: [&str; 3] = ["workflow", "activity", "timer"];
-    let mut by_type: BTreeMap<&str, TaskCounts> = KINDS
+    let mut by_type: BTreeMap<&str, TaskCounts> = TASK_TYPES
         .iter()
         .map(|kind| (*kind, TaskCounts::default()))
         .collect();
     for group in &gathered.counted.tasks {
-        let kind = KINDS
+        let kind = TASK_TYPES
             .into_iter()
             .find(|kind| *kind == group.task_type)
             .unwrap_or("other");
@@ -442,13 +443,16 @@ fn history(out: &mut Exposition, metrics: &OperatorMetrics) {
     }
 }
 
+const QUEUED_TYPES: [&str; 2] = ["workflow", "activity"];
+
 /// The longest queues by name, the rest together.
 fn queues(out: &mut Exposition, gathered: &Gathered) {
-    const KINDS: [&str; 2] = ["workflow", "activity"];
     let mut queues: BTreeMap<&str, [(i64, Option<Stamp>); 2]> = BTreeMap::new();
     for group in &gathered.counted.tasks {
         let queue = group.queue.as_deref().filter(|queue| !queue.is_empty());
-        let kind = KINDS.iter().position(|kind| *kind == group.task_type);
+        let kind = QUEUED_TYPES
+            .iter()
+            .position(|kind| *kind == group.task_type);
         if let (Some(queue), Some(kind)) = (queue, kind) {
             let entry = &mut queues.entry(queue).or_default()[kind];
             entry.0 += group.counts.ready_due;
@@ -484,7 +488,7 @@ fn queues(out: &mut Exposition, gathered: &Gathered) {
         "Tasks ready and due, by queue and type; the longest queues by name.",
     );
     for (queue, kinds) in &queues {
-        for (kind, (ready, _)) in KINDS.iter().zip(kinds) {
+        for (kind, (ready, _)) in QUEUED_TYPES.iter().zip(kinds) {
             out.sample(&[("queue", queue), ("type", kind)], *ready);
         }
     }
@@ -494,7 +498,7 @@ fn queues(out: &mut Exposition, gathered: &Gathered) {
         "Age of the oldest task that is ready and due, by queue and type.",
     );
     for (queue, kinds) in &queues {
-        for (kind, (_, oldest)) in KINDS.iter().zip(kinds) {
+        for (kind, (_, oldest)) in QUEUED_TYPES.iter().zip(kinds) {
             let ms = oldest.map_or(0, |at| at.age(gathered.counted.now).num_milliseconds());
             out.sample(&[("queue", queue), ("type", kind)], seconds(ms));
         }

@@ -81,7 +81,7 @@ pub async fn count(
         dialect: snapshot.dialect(),
         runs: summaries.runs,
         history: summaries.history,
-        summaries: summaries.summaries,
+        summaries: summaries.rows,
         dashboard: summaries.dashboard,
         statuses: summaries.statuses,
         hours: runs::hours(snapshot, &scope).await?,
@@ -109,6 +109,7 @@ macro_rules! counted {
     ($($(#[$doc:meta])* $name:ident { $($column:ident: $kind:ident,)+ })+) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+        #[allow(clippy::struct_field_names, reason = "the engine's names")]
         pub struct $name {
             $(pub $column: counted!(@type $kind),)+
         }

@@ -96,7 +96,7 @@ counted! {
 pub(super) struct Summaries {
     pub runs: RunCounts,
     pub history: HistoryCounts,
-    pub summaries: SummaryCounts,
+    pub rows: SummaryCounts,
     pub dashboard: DashboardCounts,
     pub statuses: Vec<StatusGroup>,
 }
@@ -202,7 +202,7 @@ pub(super) async fn count(
             max_size_bytes: row.int("max_size_bytes")?,
             max_fan_out: row.int("max_fan_out")?,
         },
-        summaries: SummaryCounts {
+        rows: SummaryCounts {
             schema_outdated: row.int("schema_outdated")?,
             oldest_updated_at: row.time("oldest_updated_at")?,
             newest_updated_at: row.time("newest_updated_at")?,
@@ -284,7 +284,7 @@ const MEDIANS: &str = "select workflow_type, duration_ms from (\
     row_number() over (partition by workflow_type order by duration_ms) as place, \
     count(*) over (partition by workflow_type) as places \
     from {workflow_run_summaries} \
-    where created_at >= :week and status = 'completed' and duration_ms is not null:and_ns \
+    where created_at >= :week and :plain(status) = 'completed' and duration_ms is not null:and_ns \
     and workflow_type in ";
 
 /// The busiest types with their upper median durations.

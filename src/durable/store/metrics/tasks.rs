@@ -265,7 +265,7 @@ pub(super) async fn failing_types(
 /// From the few runs that are pending to their commands, not the other way round.
 const STARTS: &str = "select count(*) as pending_commands, min(c.accepted_at) as oldest_accepted_at \
     from {workflow_runs} r :first_join {workflow_commands} c on c.workflow_run_id = r.id \
-    where r.status = 'pending' and c.command_type = 'start' and c.status = 'accepted' \
+    where r.status = 'pending' and :plain(c.command_type) = 'start' and :plain(c.status) = 'accepted' \
     and c.outcome = 'started_new':and_ns_r";
 
 pub(super) async fn starts(
