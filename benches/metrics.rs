@@ -39,10 +39,10 @@ fn main() {
             let (ours, theirs, started) = (server.cpu(), database_cpu(), Instant::now());
             let mut statements = String::new();
             for _ in 0..PASSES {
-                statements = after(&client.get(fresh).body, "\"pass_statements\":").to_owned();
+                after(&client.get(fresh).body, "\"pass_statements\":").clone_into(&mut statements);
             }
             let wall = started.elapsed() / PASSES;
-            let ours = (server.cpu() - ours) / PASSES;
+            let ours = server.cpu().saturating_sub(ours) / PASSES;
             let theirs = database_cpu().saturating_sub(theirs) / PASSES;
             let mut answers = |path: &str| -> Duration {
                 for _ in 0..50 {
@@ -52,7 +52,7 @@ fn main() {
                 for _ in 0..ANSWERS {
                     client.get(path);
                 }
-                (server.cpu() - before) / ANSWERS
+                server.cpu().saturating_sub(before) / ANSWERS
             };
             let livez = answers("/livez");
             let answer = answers("/waterline/api/operator-metrics");

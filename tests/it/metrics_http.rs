@@ -28,7 +28,7 @@ fn still(db: &Db) -> TestServer {
         clock: Clock::Frozen(now()),
         db: Some(db.clone()),
         gathering: Options {
-            interval: Duration::from_secs(3_600),
+            interval: Duration::from_hours(1),
             namespace: None,
         },
         ..Settings::default()
