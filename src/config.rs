@@ -111,6 +111,14 @@ pub struct Options {
     #[arg(long, env = "PLIMSOLL_POOL_SIZE", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=200))]
     pub pool_size: Option<u32>,
 
+    /// Seconds between two passes over the fleet's numbers, at least [default: 5]
+    #[arg(long, env = "PLIMSOLL_METRICS_INTERVAL", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub metrics_interval: Option<u64>,
+
+    /// The one namespace whose numbers are gathered [default: all]
+    #[arg(long, env = "PLIMSOLL_METRICS_NAMESPACE", value_name = "NAMESPACE")]
+    pub metrics_namespace: Option<String>,
+
     /// What to log, such as info or plimsoll=debug [default: info]
     #[arg(long, env = "PLIMSOLL_LOG", value_name = "FILTER")]
     pub log: Option<String>,
@@ -143,6 +151,8 @@ pub struct Config {
     pub clock: Clock,
     pub statement_timeout: Duration,
     pub pool_size: u32,
+    pub metrics_interval: Duration,
+    pub metrics_namespace: Option<String>,
     pub log: String,
     pub log_format: LogFormat,
 }
@@ -189,6 +199,8 @@ impl Options {
             clock: self.clock.or(below.clock),
             statement_timeout: self.statement_timeout.or(below.statement_timeout),
             pool_size: self.pool_size.or(below.pool_size),
+            metrics_interval: self.metrics_interval.or(below.metrics_interval),
+            metrics_namespace: self.metrics_namespace.or(below.metrics_namespace),
             log: self.log.or(below.log),
             log_format: self.log_format.or(below.log_format),
         }
@@ -211,6 +223,11 @@ impl Options {
             clock: self.clock.map_or(Clock::System, Clock::Frozen),
             statement_timeout: Duration::from_secs(self.statement_timeout.unwrap_or(10)),
             pool_size: self.pool_size.unwrap_or(8),
+            metrics_interval: Duration::from_secs(self.metrics_interval.unwrap_or(5)),
+            metrics_namespace: self
+                .metrics_namespace
+                .map(|namespace| namespace.trim().to_owned())
+                .filter(|namespace| !namespace.is_empty()),
             log: self.log.unwrap_or_else(|| "info".into()),
             log_format: self.log_format.unwrap_or_default(),
         }
@@ -276,6 +293,16 @@ impl Config {
                 .map(Into::into),
         );
         line("pool_size", Some(i64::from(self.pool_size).into()));
+        line(
+            "metrics_interval",
+            i64::try_from(self.metrics_interval.as_secs())
+                .ok()
+                .map(Into::into),
+        );
+        line(
+            "metrics_namespace",
+            self.metrics_namespace.as_deref().and_then(text),
+        );
         line("log", text(&self.log));
         line(
             "log_format",

@@ -189,6 +189,44 @@ document.addEventListener("htmx:beforeRequest", (event) => {
   below.remove();
 });
 
+// The overview refreshes itself: every few seconds while somebody may be looking, seldom while
+// hidden. What is on the screen stays until there is something better, and its age is shown.
+const live = document.querySelector("[data-live]");
+const LIVE_MS = 5000;
+const HIDDEN_MS = 60000;
+let drawn = performance.now();
+let asked = performance.now();
+let opened = [];
+
+function setLost(isLost) {
+  const note = live.querySelector("[data-lost]");
+  if (note) note.hidden = !isLost;
+}
+function ageText(ms) {
+  const s = Math.round(ms / 1000);
+  if (s < 90) return `${s} s`;
+  return s < 5400 ? `${Math.round(s / 60)} m` : `${Math.round(s / 3600)} h`;
+}
+if (live) {
+  setInterval(() => {
+    const now = performance.now();
+    const age = live.querySelector("[data-age]");
+    if (age) age.textContent = `measured ${ageText(Number(age.dataset.age) + now - drawn)} ago`;
+    if (now - asked < (document.hidden ? HIDDEN_MS : LIVE_MS)) return;
+    asked = now;
+    htmx.trigger(live, "refresh");
+  }, 1000);
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    if (event.detail.target !== live) return;
+    opened = [...live.querySelectorAll("details[open][id]")].map((details) => details.id);
+  });
+  document.addEventListener("htmx:afterSwap", (event) => {
+    if (event.detail.target !== live) return;
+    drawn = performance.now();
+    for (const id of opened) document.getElementById(id)?.setAttribute("open", "");
+  });
+}
+
 // An error of ours says where it wants to be shown; anything else (a proxy's page, no answer at
 // all) must not replace what is on the screen.
 function lost() {
@@ -207,6 +245,10 @@ function lost() {
 document.addEventListener("htmx:beforeSwap", (event) => {
   const { xhr, target, pathInfo } = event.detail;
   if (xhr.status < 400) {
+    if (target === live && !xhr.responseText.includes("data-age")) {
+      event.detail.shouldSwap = false;
+      setLost(true);
+    }
     // No page of ours: perhaps a proxy asks who is there. That needs the whole window.
     if (["list", "events"].includes(target.id) && !xhr.responseText.includes(`id="${target.id}"`)) {
       event.detail.shouldSwap = false;
@@ -214,8 +256,17 @@ document.addEventListener("htmx:beforeSwap", (event) => {
     }
     return;
   }
+  if (target === live) {
+    event.detail.shouldSwap = false;
+    return setLost(true);
+  }
   if (xhr.getResponseHeader("HX-Retarget") || xhr.status === 422) event.detail.shouldSwap = true;
   else lost();
 });
-document.addEventListener("htmx:sendError", lost);
-document.addEventListener("htmx:timeout", lost);
+// A page that lives by itself says so in place; a toast every few seconds would help nobody.
+const unlessLive = (event) => {
+  if (live?.contains(event.target)) setLost(true);
+  else lost();
+};
+document.addEventListener("htmx:sendError", unlessLive);
+document.addEventListener("htmx:timeout", unlessLive);

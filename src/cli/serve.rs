@@ -13,7 +13,7 @@ use crate::{
         store::{runs::counts::CountCache, schema},
     },
     web::{
-        routes,
+        collector, routes,
         state::{App, BasePath, Settings},
     },
 };
@@ -51,6 +51,14 @@ impl Prepared {
         for (path, value, source) in engine.all() {
             tracing::debug!(path, %value, ?source, "engine setting in force");
         }
+        for found in engine.nonsense() {
+            tracing::warn!(
+                setting = found.path,
+                given = %found.given,
+                used = %found.used,
+                "an engine setting is no number; the engine's default is used"
+            );
+        }
         Ok(Self { base, engine })
     }
 
@@ -75,8 +83,15 @@ impl Prepared {
             demo,
             db: Some(db.clone()),
             counts: CountCache::default(),
+            gathering: collector::Options {
+                interval: config.metrics_interval,
+                namespace: config.metrics_namespace.clone(),
+            },
             ..Settings::default()
         });
+        if let Some(collector) = &app.collector {
+            collector.start();
+        }
         println!("Plimsoll{}: {start}", if demo { " demo" } else { "" });
         tracing::info!(%address, database = db.dialect().name(), read_only = db.read_only(), "serving");
         let served = axum::serve(listener, routes::router(app))

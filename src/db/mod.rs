@@ -19,7 +19,7 @@ mod val;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 pub use connect::{Settings, masked};
-pub use count::{bump, counted, recorded};
+pub use count::{bump, counted, recorded, statements_total};
 pub use error::DbError;
 pub use row::{Json, Row};
 pub use snapshot::{Snapshot, WriteTx};
@@ -45,6 +45,14 @@ pub struct Db {
     read_only: bool,
     statement_timeout: Duration,
     pool_size: u32,
+}
+
+/// Connections of the pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolUse {
+    pub idle: u32,
+    pub used: u32,
+    pub most: u32,
 }
 
 impl Db {
@@ -89,6 +97,21 @@ impl Db {
         let rows = snapshot.fetch(statement).await?;
         snapshot.end().await;
         Ok(rows)
+    }
+
+    /// How many connections are open, and how many may be.
+    pub fn pool_use(&self) -> PoolUse {
+        let (size, idle) = match &self.pool {
+            Pool::Sqlite(pool) => (pool.size(), pool.num_idle()),
+            Pool::Postgres(pool) => (pool.size(), pool.num_idle()),
+            Pool::MySql(pool) => (pool.size(), pool.num_idle()),
+        };
+        let idle = u32::try_from(idle).unwrap_or(u32::MAX);
+        PoolUse {
+            idle,
+            used: size.saturating_sub(idle),
+            most: self.pool_size,
+        }
     }
 
     /// Waits until every connection is back and closes them.

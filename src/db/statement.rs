@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDateTime, Timelike as _, Utc};
 
 use super::Val;
 
@@ -110,6 +110,26 @@ impl Statement {
     /// A moment for a column the engine always writes in UTC (`sort_timestamp`).
     pub fn bind_utc(&mut self, at: DateTime<Utc>) -> &mut Self {
         self.bind(at.naive_utc())
+    }
+
+    /// A moment as the engine compares with it: cut to the whole second. On SQLite the comparison
+    /// is textual, so the text must be without a fraction too.
+    pub fn bind_second(&mut self, at: DateTime<Utc>) -> &mut Self {
+        let stored = at.with_timezone(&self.zone).naive_local();
+        self.bind_whole(stored)
+    }
+
+    /// The same for a column the engine always writes in UTC.
+    pub fn bind_utc_second(&mut self, at: DateTime<Utc>) -> &mut Self {
+        self.bind_whole(at.naive_utc())
+    }
+
+    fn bind_whole(&mut self, at: NaiveDateTime) -> &mut Self {
+        let at = at.with_nanosecond(0).unwrap_or(at);
+        match self.dialect {
+            Dialect::Sqlite => self.bind(at.format("%Y-%m-%d %H:%M:%S").to_string()),
+            Dialect::Postgres | Dialect::MySql => self.bind(at),
+        }
     }
 
     /// `(?, ?, …)`. An empty list becomes `(null)`, which matches nothing.

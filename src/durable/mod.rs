@@ -1,6 +1,8 @@
 //! Durable Workflow v2.
 
+pub mod collect;
 pub mod engine_config;
+pub mod metrics;
 pub mod page;
 pub mod payload;
 pub mod projection;

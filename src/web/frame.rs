@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::body::to_bytes;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
@@ -104,6 +104,7 @@ async fn frame(State(app): State<App>, mut request: Request, next: Next) -> Resp
     } else {
         tracing::info_span!("request", request_id = id.as_str(), method = %request.method(), path = request.uri().path())
     };
+    let route = request.extensions().get::<MatchedPath>().cloned();
     request.extensions_mut().insert(id.clone());
 
     let handled = AssertUnwindSafe(next.run(request)).catch_unwind();
@@ -130,7 +131,10 @@ async fn frame(State(app): State<App>, mut request: Request, next: Next) -> Resp
         .or_insert(HeaderValue::from_static("no-store"));
 
     let status = response.status().as_u16();
-    let ms = started.elapsed().as_secs_f64() * 1_000.0;
+    let took = started.elapsed();
+    let ms = took.as_secs_f64() * 1_000.0;
+    let route = route.as_ref().map(MatchedPath::as_str);
+    app.telemetry.answered(route, status, took);
     span.in_scope(|| {
         if asked.quiet {
             tracing::debug!(status, ms, statements, "answered");

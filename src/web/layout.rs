@@ -20,20 +20,23 @@ use crate::web::state::{App, BasePath, VERSION};
 /// The entries of the main menu, in its order. An entry is added with its page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nav {
+    Overview,
     Runs,
 }
 
 impl Nav {
-    pub const ALL: [Self; 1] = [Self::Runs];
+    pub const ALL: [Self; 2] = [Self::Overview, Self::Runs];
 
     pub fn label(self) -> &'static str {
         match self {
+            Self::Overview => "Overview",
             Self::Runs => "Runs",
         }
     }
 
     pub fn path(self) -> &'static str {
         match self {
+            Self::Overview => "/",
             Self::Runs => "/runs",
         }
     }
@@ -41,6 +44,7 @@ impl Nav {
     /// The key that opens it, after `g`.
     pub fn key(self) -> char {
         match self {
+            Self::Overview => 'o',
             Self::Runs => 'r',
         }
     }

@@ -1,6 +1,11 @@
 //! Our JSON beside the engine's: what differs, where, and which differences are meant.
 
-use std::{collections::BTreeSet, fs, io::Write as _, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    io::Write as _,
+    path::Path,
+};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -43,13 +48,14 @@ impl Differences {
 /// Collects what differs.
 #[derive(Debug)]
 pub struct Comparison {
-    /// Paths that carry a sentence: both sides must have one, its words are ours.
+    /// Paths that carry a sentence, `*` standing for anything: both sides must have one, its words are ours.
     prose: &'static [&'static str],
     deliberate: Differences,
     compared: usize,
     fields: usize,
     explained: usize,
     differences: Vec<String>,
+    paths: BTreeMap<String, usize>,
 }
 
 impl Comparison {
@@ -61,6 +67,7 @@ impl Comparison {
             fields: 0,
             explained: 0,
             differences: Vec::new(),
+            paths: BTreeMap::new(),
         }
     }
 
@@ -93,7 +100,12 @@ impl Comparison {
             {
                 self.fields += 1;
             }
-            (Some(Value::String(_)), Some(Value::String(_))) if self.prose.contains(&path) => {}
+            (Some(Value::String(_)), Some(Value::String(_)))
+                if self.prose.iter().any(|prose| like(prose, path)) => {}
+            // PHP writes 1.0 and 1 alike.
+            (Some(Value::Number(a)), Some(Value::Number(b))) if a.as_f64() == b.as_f64() => {
+                self.fields += 1;
+            }
             (a, b) if a == b => self.fields += 1,
             (a, b) => {
                 self.fields += 1;
@@ -103,6 +115,7 @@ impl Comparison {
                 }
                 let shown = |v: Option<&Value>| v.map_or("absent".into(), ToString::to_string);
                 let (a, b) = (shown(a), shown(b));
+                *self.paths.entry(path.to_owned()).or_default() += 1;
                 self.differences
                     .push(format!("{scenario}: {path}: ours {a}, the engine's {b}"));
             }
@@ -118,6 +131,9 @@ impl Comparison {
             self.differences.len(),
             self.explained
         ));
+        for (path, count) in &self.paths {
+            eprintln!("  {count:6} {path}");
+        }
         let shown = self.differences.iter().take(50).cloned();
         assert!(
             self.differences.is_empty(),

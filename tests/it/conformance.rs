@@ -157,7 +157,7 @@ fn engine_test_state(folder: &Path) -> State {
     }
 }
 
-fn folders(root: &Path) -> Vec<PathBuf> {
+pub fn folders(root: &Path) -> Vec<PathBuf> {
     let mut out: Vec<PathBuf> = fs::read_dir(root)
         .map(|entries| {
             entries

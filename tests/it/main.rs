@@ -14,6 +14,8 @@ mod diagnosis;
 mod list_http;
 mod list_item;
 mod list_plans;
+mod metrics_conformance;
+mod metrics_http;
 mod reading;
 mod reading_changes_nothing;
 mod rig;

@@ -64,6 +64,7 @@ fn example(field: &Field) -> String {
         Kind::FailureCategory => categories()[0].to_owned(),
         Kind::TaskProblem => task_problems()[0].to_owned(),
         Kind::RepairState => "repairable".to_owned(),
+        Kind::Attention => "long_waits".to_owned(),
         Kind::Label | Kind::SearchAttribute => {
             return format!("{}[team]=blue", field.name);
         }
@@ -90,6 +91,7 @@ on_every_database! {
             "/waterline/find", "/waterline/find?q=nothing", "/waterline/nowhere", "/waterline/instances/nobody",
             "/waterline/instances/nobody/runs/none", "/waterline/api/instances/nobody", "/waterline/api/instances/nobody/runs/none",
             "/waterline/api/flows/nobody", "/waterline/api/instances/nobody?history_limit=7", "/waterline/api/nowhere", "/waterline/runs?status=bogus",
+            "/waterline/", "/metrics", "/waterline/api/operator-metrics?fresh=1", "/waterline/api/stats", "/waterline/api/v2/health",
             "/waterline/runs?cursor=prev~~x", "/waterline/runs?sort_direction=asc&per_page=100",
         ]
         .map(str::to_owned)

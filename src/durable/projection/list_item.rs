@@ -140,7 +140,7 @@ fn map_of(stored: Option<&Json>) -> Value {
     }
 }
 
-pub(super) fn repair_blocked(reason: &RepairBlockedReason) -> Option<Value> {
+pub fn repair_blocked(reason: &RepairBlockedReason) -> Option<Value> {
     let shown = repair_gate::shown(reason)?;
     Some(json!({
         "code": reason,
@@ -151,7 +151,7 @@ pub(super) fn repair_blocked(reason: &RepairBlockedReason) -> Option<Value> {
     }))
 }
 
-pub(super) fn task_problem_badge(problem: task_problem::TaskProblem) -> Value {
+pub fn task_problem_badge(problem: task_problem::TaskProblem) -> Value {
     json!({
         "code": problem.code(),
         "label": problem.label(),

@@ -22,6 +22,12 @@ use crate::durable::{
     },
 };
 
+/// The word for a stored projection that is up to date: its table.
+pub const WAITS: &str = "workflow_run_waits";
+pub const TIMELINE: &str = "workflow_run_timeline_entries";
+pub const TIMERS: &str = "workflow_run_timer_entries";
+pub const LINEAGE: &str = "workflow_run_lineage_entries";
+
 /// The version of stored timers this engine writes.
 const TIMER_SCHEMA: i64 = 1;
 
@@ -41,7 +47,7 @@ pub fn waits(snapshot: &RunSnapshot, recomputed: &[Wait]) -> &'static str {
         ..Rules::default()
     };
     if all(&snapshot.wait_entries, recomputed, rules, wait_entry) {
-        "workflow_run_waits"
+        WAITS
     } else {
         "workflow_run_waits_rebuilt"
     }
@@ -59,7 +65,7 @@ pub fn timeline(
         None => {
             let cached = &snapshot.timeline_entries;
             if all(cached, recomputed, Rules::default(), timeline_entry) {
-                "workflow_run_timeline_entries"
+                TIMELINE
             } else {
                 "workflow_run_timeline_entries_rebuilt"
             }
@@ -84,7 +90,7 @@ pub fn timers(snapshot: &RunSnapshot, recomputed: &[Timer]) -> (&'static str, Ve
         reasons.push("stale_projection");
     }
     let source = if reasons.is_empty() {
-        "workflow_run_timer_entries"
+        TIMERS
     } else {
         "workflow_run_timer_entries_rebuilt"
     };
@@ -111,7 +117,7 @@ pub fn lineage(snapshot: &RunSnapshot, recomputed: &Lineage) -> &'static str {
     };
     let up_to_date = agree("parent", &recomputed.parents) && agree("child", &recomputed.continued);
     if up_to_date {
-        "workflow_run_lineage_entries"
+        LINEAGE
     } else {
         "workflow_run_lineage_entries_rebuilt"
     }

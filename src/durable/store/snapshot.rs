@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{
     past::{History, HistoryCache},
-    run_rows::{Events, RunRows, related_rows},
+    run_rows::{Events, RunRows, heartbeat_rows, related_rows},
     runs::extras,
 };
 use crate::{
@@ -21,6 +21,8 @@ use crate::{
         loose::{self, Text},
     },
 };
+
+pub use super::run_rows::Which;
 
 /// How much of the stored timeline to read, for saying whether it is up to date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,6 +128,18 @@ impl RunSnapshot {
         Ok(Some(run))
     }
 
+    /// Reads many runs, in the same number of statements; without their memos and attributes.
+    pub async fn load_all(
+        snapshot: &mut Snapshot,
+        which: Which<'_>,
+        timeline: TimelineCache,
+    ) -> Result<Vec<Self>, DbError> {
+        let runs = RunRows::fetch_all(snapshot, which, timeline, None).await?;
+        runs.into_iter()
+            .map(|(rows, _)| Self::of(rows, timeline))
+            .collect()
+    }
+
     /// Makes sense of the rows, whatever they hold.
     pub fn of(mut rows: RunRows, timeline: TimelineCache) -> Result<Self, DbError> {
         let mut notices = Notices::default();
@@ -204,6 +218,12 @@ fn read<T>(
     rows.into_iter()
         .map(|mut row| one(&mut row, notices))
         .collect()
+}
+
+/// What workers lately said of themselves, the newest first, up to a limit.
+pub async fn heartbeats(snapshot: &mut Snapshot) -> Result<Vec<HeartbeatRow>, DbError> {
+    let rows = heartbeat_rows(snapshot).await?;
+    read(rows, &mut Notices::default(), HeartbeatRow::read)
 }
 
 /// The runs of an instance, with the few facts others need of them; `selected` is among them,

@@ -9,11 +9,13 @@ pub mod loose;
 mod notice;
 pub mod payloads;
 mod rows;
+mod stamp;
 mod trouble;
 mod words;
 
 pub use event::HistoryEvent;
 pub use notice::{Cells, Notice, Notices, Problem};
 pub use rows::*;
+pub use stamp::Stamp;
 pub use trouble::{FailureRow, RetryingActivity};
 pub use words::*;

@@ -1,4 +1,7 @@
 //! JSON for scripts, dashboards and monitors.
 
+pub mod exposition;
 pub mod flows;
+pub mod metrics;
+pub mod prometheus;
 pub mod runs;

@@ -2,6 +2,7 @@
 
 pub mod choose;
 pub mod find;
+pub mod overview;
 pub mod run;
 pub mod runs;
 pub mod styleguide;

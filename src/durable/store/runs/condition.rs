@@ -1,7 +1,9 @@
 //! One term as SQL on a summary row. Where a rule of the projection decides, SQL only narrows
 //! and [`keeps`] asks the rule.
 
-use super::filter::{Kind, ProblemTest, Term, Test};
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::filter::{Attention, Kind, ProblemTest, Term, Test};
 use crate::{
     db::{Dialect, Statement},
     durable::{
@@ -95,6 +97,7 @@ pub fn push(q: &mut Statement, term: &Term) {
         (Kind::RepairState, _) => {
             q.push("1 = 1");
         }
+        (Kind::Attention, Test::Attention(attention, now)) => push_attention(q, *attention, *now),
         // Only narrows; `repair_gate` decides.
         (Kind::NeedsRepair, _) => {
             q.push("liveness_state in ('repair_needed', 'workflow_replay_blocked')");
@@ -114,6 +117,34 @@ pub fn push(q: &mut Statement, term: &Term) {
         }
         (kind, test) => unreachable!("{kind:?} does not parse to {test:?}"),
     }
+}
+
+/// The conditions of the overview's counts, moments cut to the second as there.
+fn push_attention(q: &mut Statement, attention: Attention, now: DateTime<Utc>) {
+    let hour = now - TimeDelta::hours(1);
+    match attention {
+        Attention::RepairNeeded => q.push("liveness_state = 'repair_needed'"),
+        Attention::ClaimFailed => q.push(
+            "liveness_state in ('workflow_task_claim_failed', 'activity_task_claim_failed', \
+             'timer_task_claim_failed')",
+        ),
+        Attention::CompatibilityBlocked => q.push(
+            "liveness_state in ('workflow_task_waiting_for_compatible_worker', \
+             'activity_task_waiting_for_compatible_worker', 'timer_task_waiting_for_compatible_worker')",
+        ),
+        Attention::LongRunning => q
+            .push("status_bucket = 'running' and wait_started_at is null and started_at < ")
+            .bind_second(hour),
+        Attention::RetryStorm => q
+            .push("status_bucket = 'running' and exception_count >= 10 and updated_at >= ")
+            .bind_second(hour),
+        Attention::FailedPastHour => q
+            .push("status = 'failed' and closed_at >= ")
+            .bind_second(hour),
+        Attention::LongWaits => q
+            .push("status_bucket = 'running' and wait_started_at < ")
+            .bind_second(now - TimeDelta::minutes(30)),
+    };
 }
 
 /// A pattern for text that follows `before`, taken literally.

@@ -40,6 +40,8 @@ pub enum Kind {
     NeedsRepair,
     /// The repair gate's verdict is this word.
     RepairState,
+    /// The run is one of those the overview counts under this word.
+    Attention,
     /// A visibility label `label[key]`.
     Label,
     /// A search attribute `search_attribute[key]`.
@@ -97,6 +99,7 @@ fields! {
     "task_problem_code" "task problem" Kind::TaskProblem;
     "task_problem" "task problem flag" Kind::Flag("task_problem");
     "needs_repair" "needs repair" Kind::NeedsRepair;
+    "attention" "needs attention" Kind::Attention;
     "repair_blocked_reason" "repair blocked" Kind::Word("repair_blocked_reason", RepairBlockedReason::KNOWN);
     "repair_state" "repair" Kind::RepairState;
     "repair_attention" "repair attention" Kind::Flag("repair_attention");
@@ -156,7 +159,44 @@ pub enum Test {
     Flag(bool),
     Category(Option<FailureCategory>),
     Problem(ProblemTest),
+    Attention(Attention, DateTime<Utc>),
     At(DateTime<Utc>),
+}
+
+/// What the overview counts, as a filter: the same rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attention {
+    RepairNeeded,
+    ClaimFailed,
+    CompatibilityBlocked,
+    LongRunning,
+    RetryStorm,
+    FailedPastHour,
+    LongWaits,
+}
+
+impl Attention {
+    pub const ALL: [Self; 7] = [
+        Self::RepairNeeded,
+        Self::ClaimFailed,
+        Self::CompatibilityBlocked,
+        Self::LongRunning,
+        Self::RetryStorm,
+        Self::FailedPastHour,
+        Self::LongWaits,
+    ];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::RepairNeeded => "repair_needed",
+            Self::ClaimFailed => "claim_failed",
+            Self::CompatibilityBlocked => "compatibility_blocked",
+            Self::LongRunning => "long_running",
+            Self::RetryStorm => "retry_storm",
+            Self::FailedPastHour => "failed_past_hour",
+            Self::LongWaits => "long_waits",
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -291,6 +331,12 @@ fn parse_term(
                     .expect("a listed code"),
             ),
         }),
+        Kind::Attention => {
+            let words = Attention::ALL.map(Attention::word);
+            let word = one_of(value, &words)?;
+            let found = Attention::ALL.into_iter().find(|one| one.word() == word);
+            Test::Attention(found.unwrap_or(Attention::RepairNeeded), now)
+        }
         Kind::Within => Test::At(now - within(value)?),
         Kind::From | Kind::To => Test::At(moment(value, zone)?),
     };

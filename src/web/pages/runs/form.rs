@@ -3,7 +3,7 @@
 use super::request::{DEFAULT_SIZE, ListRequest};
 use crate::durable::{
     projection::repair_gate::RepairState,
-    store::runs::{Direction, Field, Kind, categories, field, task_problems},
+    store::runs::{Attention, Direction, Field, Kind, categories, field, task_problems},
 };
 
 pub struct Group {
@@ -38,6 +38,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     (
         "Trouble",
         &[
+            "attention",
             "failure_category",
             "non_retryable",
             "task_problem_code",
@@ -126,6 +127,7 @@ fn input(field: &'static Field, list: &ListRequest, zone: &str) -> Input {
         Kind::RepairState => chosen(RepairState::WORDS),
         Kind::FailureCategory => chosen(&categories()),
         Kind::TaskProblem => chosen(task_problems()),
+        Kind::Attention => chosen(&Attention::ALL.map(Attention::word)),
         Kind::Within => [
             ("15m", "last 15 minutes"),
             ("1h", "last hour"),
