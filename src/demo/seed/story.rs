@@ -148,11 +148,12 @@ pub fn steps(draft: &mut Draft<'_>, budget: u32) {
             }
             3.. => {
                 let roomy = draft.clock - draft.at > TimeDelta::minutes(5);
-                let unlucky = match draft.snapped {
-                    Some(_) => draft.waits.len().is_multiple_of(2),
-                    None => draft.rng.u32(..12) == 0,
-                };
-                let retried = left >= 5 && roomy && unlucky;
+                let retried = left >= 5
+                    && roomy
+                    && match draft.snapped {
+                        Some(_) => draft.waits.len().is_multiple_of(2),
+                        None => draft.rng.u32(..12) == 0,
+                    };
                 draft.activity(&Activity::Completed, i64::from(retried));
                 draft.resume_after_activity("completed");
                 if retried { 5 } else { 3 }

@@ -3,7 +3,6 @@
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use super::age_ms;
 use crate::durable::{

@@ -1,9 +1,9 @@
 //! What the tables hold that cannot be taken as it stands: noted, told, and never an error.
 
 use chrono::{DateTime, Datelike as _, Utc};
-use serde::Serialize;
+use serde::{Serialize, de::IgnoredAny};
 
-use super::words::Word;
+use super::{loose::Raw, words::Word};
 use crate::db::{DbError, Json, Row, Val};
 
 /// Most notices kept: a damaged history may have one per row.
@@ -211,6 +211,25 @@ impl<'r> Cells<'r> {
             self.note(column, Problem::NotACollection, raw);
         }
         Ok(json)
+    }
+
+    /// The same, kept as text.
+    pub fn opt_raw(&mut self, column: &'static str) -> Result<Raw, DbError> {
+        let text = self.opt_text(column)?;
+        if let Some(text) = &text {
+            let problem = if serde_json::from_str::<IgnoredAny>(text).is_err() {
+                Some(Problem::NotJson)
+            } else if text.trim_start().starts_with(['{', '[', 'n']) {
+                None
+            } else {
+                Some(Problem::NotACollection)
+            };
+            if let Some(problem) = problem {
+                let raw = Val::from(text).shown();
+                self.note(column, problem, raw);
+            }
+        }
+        Ok(Raw::of_column(text))
     }
 
     /// JSON an application wrote: any value.

@@ -65,7 +65,7 @@ macro_rules! rows {
     (@read $cells:ident, $column:ident, time[?]) => { $cells.opt_time(stringify!($column))? };
     (@read $cells:ident, $column:ident, utc[?]) => { $cells.opt_utc(stringify!($column))? };
     (@read $cells:ident, $column:ident, json[?]) => { $cells.opt_json(stringify!($column))? };
-    (@read $cells:ident, $column:ident, raw[?]) => { Raw::of_column($cells.opt_text(stringify!($column))?) };
+    (@read $cells:ident, $column:ident, raw[?]) => { $cells.opt_raw(stringify!($column))? };
     (@read $cells:ident, $column:ident, word($word:ident)) => { $cells.word::<$word>(stringify!($column))? };
     (@read $cells:ident, $column:ident, word($word:ident)[?]) => { $cells.opt_word::<$word>(stringify!($column))? };
 

@@ -35,7 +35,9 @@ impl Scale {
         tail: f64,
         busy: &mut Vec<(DateTime<Utc>, DateTime<Utc>)>,
     ) -> Self {
-        let to = to.max(from + TimeDelta::milliseconds(1));
+        // A stored time may lie at the end of the calendar.
+        let least = from.checked_add_signed(TimeDelta::milliseconds(1));
+        let to = to.max(least.unwrap_or(from));
         let folds = idle(from, to, busy);
         let folded: f64 = folds.iter().map(|(a, b)| seconds(*b - *a)).sum();
         let open = (seconds(to - from) - folded).max(f64::MIN_POSITIVE);
@@ -122,10 +124,13 @@ impl Scale {
                 } else {
                     step_ms
                 };
-            let mut at = origin + TimeDelta::milliseconds(first);
-            while at <= end && ticks.len() <= 4 * most {
+            let mut next = origin.checked_add_signed(TimeDelta::milliseconds(first));
+            while let Some(at) = next
+                && at <= end
+                && ticks.len() <= 4 * most
+            {
                 ticks.push(at);
-                at += step;
+                next = at.checked_add_signed(step);
             }
         }
         (ticks, step)

@@ -41,21 +41,24 @@ pub async fn beside(
     let mut q = snapshot.statement();
     q.push(
         "select workflow_run_id, source_kind, failure_category, non_retryable, exception_class, message, \
-         null as activity_type, null as attempt_count, null as retry_policy, created_at, id \
+         null as activity_type, null as attempt_count, null as retry_policy, id \
          from {workflow_failures} where workflow_run_id in ",
     )
     .bind_list(failed.map(|row| row.id.as_str()))
     .push(
         " and handled = false union all \
-         select workflow_run_id, null, null, null, null, null, activity_type, attempt_count, retry_policy, created_at, id \
+         select workflow_run_id, null, null, null, null, null, activity_type, attempt_count, retry_policy, id \
          from {activity_executions} where workflow_run_id in ",
     )
     .bind_list(waiting.map(|row| row.id.as_str()))
     // Pending after an attempt is a backoff; running in a later attempt is a retry.
-    .push(" and ((status = 'pending' and attempt_count > 0) or (status = 'running' and attempt_count > 1)) order by created_at, id limit ")
+    .push(" and ((status = 'pending' and attempt_count > 0) or (status = 'running' and attempt_count > 1)) limit ")
     .bind(MOST);
     let mut found: HashMap<String, Beside> = HashMap::new();
-    for mut row in snapshot.fetch(q).await? {
+    let mut rows = snapshot.fetch(q).await?;
+    // Ids are in time order.
+    rows.sort_by(|a, b| a.peek("id").cmp(&b.peek("id")));
+    for mut row in rows {
         let is_failure = row.peek("source_kind").is_some();
         let table = if is_failure { FAILURES } else { EXECUTIONS };
         let mut cells = Cells::of(table, &mut row, notices);
