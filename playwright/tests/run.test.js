@@ -33,7 +33,8 @@ before(async () => {
       for (const { instance_id: instance, run_id: id } of data) {
         const json = await get(`instances/${encodeURIComponent(instance)}/runs/${id}`);
         const name = json.visibility_labels?.plimsoll_situation;
-        if (name) situations.set(name, { instance, id, json });
+        // Other runs of its instance share the label; the one it is about tells the story.
+        if (name && json.memo?.['plimsoll.story']) situations.set(name, { instance, id, json });
       }
       if (data.length < 100) break;
     }

@@ -80,16 +80,6 @@ pub fn duration(length: impl Shown<TimeDelta>, _: &dyn askama::Values) -> askama
     Ok(format::duration(length.shown()))
 }
 
-/// How far along something is, in steps of a length.
-#[askama::filter_fn]
-pub fn elapsed(
-    length: impl Shown<TimeDelta>,
-    _: &dyn askama::Values,
-    step: impl Shown<TimeDelta>,
-) -> askama::Result<String> {
-    Ok(format::elapsed(length.shown(), step.shown()))
-}
-
 /// A whole number with thousands separated.
 #[askama::filter_fn]
 pub fn number(n: impl Shown<i64>, _: &dyn askama::Values) -> askama::Result<String> {
