@@ -43,7 +43,7 @@ before(async () => {
 
 const tidy = (text) => text.replace(/\s+/g, ' ').trim();
 /** Marks that stand for characters nobody can see. */
-const plain = (text) => tidy(text.replace(/⟦U\+[0-9A-F]+⟧|[\u2400-\u2426]|[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g, ''));
+const plain = (text) => tidy(tidy(text).replace(/⟦U\+[0-9A-F]+⟧|[\u2400-\u2426]|[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g, ''));
 
 test('every situation of the catalogue is explained on its page', { timeout: 300_000 }, () =>
   demo.withPage({}, async (page, base) => {
