@@ -33,7 +33,8 @@ before(async () => {
       for (const { instance_id: instance, run_id: id } of data) {
         const json = await get(`instances/${encodeURIComponent(instance)}/runs/${id}`);
         const name = json.visibility_labels?.plimsoll_situation;
-        if (name) situations.set(name, { instance, id, json });
+        // Other runs of its instance share the label; the one it is about tells the story.
+        if (name && json.memo?.['plimsoll.story']) situations.set(name, { instance, id, json });
       }
       if (data.length < 100) break;
     }
@@ -42,7 +43,7 @@ before(async () => {
 
 const tidy = (text) => text.replace(/\s+/g, ' ').trim();
 /** Marks that stand for characters nobody can see. */
-const plain = (text) => tidy(text.replace(/⟦U\+[0-9A-F]+⟧|[\u2400-\u2426]|[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g, ''));
+const plain = (text) => tidy(tidy(text).replace(/⟦U\+[0-9A-F]+⟧|[\u2400-\u2426]|[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g, ''));
 
 test('every situation of the catalogue is explained on its page', { timeout: 300_000 }, () =>
   demo.withPage({}, async (page, base) => {
