@@ -8,7 +8,10 @@ use serde_json::Value as Json;
 
 use super::rows::InsertRow;
 use super::{STORY_MEMO, Situation, catalogue, corpus};
-use crate::db::Val;
+use crate::{
+    db::Val,
+    durable::store::schema::{Kind, tables},
+};
 
 /// The situation that writes words nobody knows, on purpose.
 const FUTURE: &str = "unknown-future-values";
@@ -439,6 +442,29 @@ fn event_payloads_have_only_the_keys_the_engine_allows() {
             );
         }
     }
+}
+
+/// Text that only the engine or our own code chooses, ids and encoded payloads aside.
+const CHOSEN_BY_THE_ENGINE: &[&str] = &[];
+
+#[test]
+fn hostile_text_stands_wherever_an_outsider_can_write() {
+    let hostile = CATALOGUE.iter().find(|s| s.name == "hostile-text");
+    let hostile = hostile.expect("the situation");
+    let mut clean = Vec::new();
+    for table in tables() {
+        let rows = hostile.rows.iter().filter(|row| row.table == table.name);
+        let rows: Vec<_> = rows.collect();
+        for column in table.columns.iter().filter(|column| column.kind == Kind::Text) {
+            let written: Vec<_> = rows.iter().filter_map(|row| row.text(column.name)).collect();
+            let name = format!("{}.{}", table.name, column.name);
+            let is_foul = |text: &&str| text.contains("alert(1)");
+            if !written.iter().any(is_foul) && !CHOSEN_BY_THE_ENGINE.contains(&name.as_str()) {
+                clean.push(format!("{name} {:?}", written.first()));
+            }
+        }
+    }
+    assert!(clean.is_empty(), "{}", clean.join("\n"));
 }
 
 #[test]

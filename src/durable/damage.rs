@@ -218,16 +218,22 @@ fn damage(rows: &mut RunRows, case: Case) -> Option<Done> {
     damage_row(table, &mut rows[at], case)
 }
 
+/// Read as a value, or kept as text until asked for.
+fn is_json(kind: &str) -> bool {
+    matches!(kind, "json" | "raw")
+}
+
 fn damage_row(table: &'static str, row: &mut Row, case: Case) -> Option<Done> {
     let fits = |kind: &str| match case.damage {
         Damage::Delete => false,
         Damage::Null | Damage::WrongKind => true,
         Damage::Rename => kind == "word",
-        Damage::CutJson | Damage::ReplaceJson | Damage::ReplaceInside => kind == "json",
+        Damage::CutJson | Damage::ReplaceJson | Damage::ReplaceInside => is_json(kind),
         Damage::MoveTime => matches!(kind, "time" | "utc"),
     };
     let columns: Vec<_> = kinds(table).iter().filter(|(_, kind)| fits(kind)).collect();
     let (column, kind) = **columns.get(case.column % columns.len().max(1))?;
+    let kind = if is_json(kind) { "json" } else { kind };
     let before = row
         .cells()
         .find(|(name, _)| *name == column)

@@ -115,6 +115,9 @@ on_every_database! {
         });
         // A table that stands in hides the one that is there: as if it were not.
         let mut lacking: Vec<_> = optional.map(|table| SchemaReport { missing_tables: vec![table], ..full.clone() }).collect();
+        if db.dialect() == Dialect::Sqlite {
+            script(&db.writable, "drop index {workflow_failures_failure_category_index}").await;
+        }
         script(
             &db.writable,
             "alter table {workflow_failures} drop column failure_category;

@@ -53,7 +53,8 @@ impl<'h> IntoIterator for &'h History {
 pub struct Version {
     pub run_id: String,
     pub events: i64,
-    pub last_sequence: i64,
+    /// None when the rows do not hold one that can be read: such a history is not kept.
+    pub last_sequence: Option<i64>,
 }
 
 /// Histories by version, within a budget of bytes.
@@ -73,11 +74,14 @@ impl Default for HistoryCache {
 
 impl HistoryCache {
     pub async fn get(&self, version: &Version) -> Option<History> {
+        version.last_sequence?;
         self.0.get(version).await
     }
 
     pub async fn keep(&self, version: Version, history: History) {
-        self.0.insert(version, history).await;
+        if version.last_sequence.is_some() {
+            self.0.insert(version, history).await;
+        }
     }
 }
 

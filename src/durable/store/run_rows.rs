@@ -131,7 +131,7 @@ impl RunRows {
             let version = Version {
                 run_id: run.peek("id").unwrap_or_default().to_owned(),
                 events: run.opt_int("history_events")?.unwrap_or(0),
-                last_sequence: run.opt_int("history_last")?.unwrap_or(0),
+                last_sequence: run.opt_int("history_last").ok().flatten(),
             };
             runs.push((run, version));
         }

@@ -72,7 +72,11 @@ fn postgres_type(table: &str, column: &str) -> &'static str {
                 .iter()
                 .filter_map(|word| declared.find(word))
                 .min();
-            &declared[..end.unwrap_or(declared.len())]
+            match &declared[..end.unwrap_or(declared.len())] {
+                // Counts by itself; no type to cast to.
+                "bigserial" => "bigint",
+                declared => declared,
+            }
         })
 }
 
