@@ -146,7 +146,7 @@ impl RunRows {
                 }
             }
         }
-        let mut events = if known.len() == runs.len() {
+        let mut events = if !known.is_empty() && known.len() == runs.len() {
             ByRun::default()
         } else {
             fetcher
