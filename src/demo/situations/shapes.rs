@@ -225,6 +225,9 @@ fn foul(row: &mut InsertRow) {
     if row.table == "activity_executions" {
         columns.push("connection");
     }
+    if row.table.starts_with("workflow_schedule") {
+        columns.extend(["namespace", "connection", "queue"]);
+    }
     for column in columns {
         let clean = row.text(column).filter(|text| !text.contains(HOSTILE));
         if let Some(text) = clean.map(|text| format!("{HOSTILE}{text}")) {
