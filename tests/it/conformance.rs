@@ -152,7 +152,7 @@ fn engine_test_states(root: &Path) -> Vec<Case> {
     cases
 }
 
-fn folders(root: &Path) -> Vec<PathBuf> {
+pub fn folders(root: &Path) -> Vec<PathBuf> {
     let mut out: Vec<PathBuf> = fs::read_dir(root)
         .map(|entries| {
             entries

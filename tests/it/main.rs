@@ -4,12 +4,14 @@
 //! MariaDB. Without them, the tests that need one fail; `./test --quick` leaves those out by
 //! name: every test of another database is called `…::postgres` or `…::mysql`.
 
+mod checker;
 mod cli;
 mod column_kinds;
 mod compare;
 mod conformance;
 mod copying;
 mod diagnosis;
+mod export;
 mod list_http;
 mod list_item;
 mod list_plans;

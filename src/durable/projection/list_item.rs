@@ -124,7 +124,7 @@ fn iso(at: Option<DateTime<Utc>>) -> Option<String> {
 }
 
 /// PHP writes an empty map as a list; so does everything that reads it.
-pub(super) fn map_or_list(map: Map<String, Value>) -> Value {
+pub fn map_or_list(map: Map<String, Value>) -> Value {
     if map.is_empty() {
         Value::Array(Vec::new())
     } else {
@@ -151,7 +151,7 @@ pub(super) fn repair_blocked(reason: &RepairBlockedReason) -> Option<Value> {
     }))
 }
 
-pub(super) fn task_problem_badge(problem: task_problem::TaskProblem) -> Value {
+pub fn task_problem_badge(problem: task_problem::TaskProblem) -> Value {
     json!({
         "code": problem.code(),
         "label": problem.label(),

@@ -102,15 +102,31 @@ impl RunSnapshot {
         run_id: &str,
         timeline: TimelineCache,
     ) -> Result<Option<Self>, DbError> {
-        let mut reader = Reader { snapshot, run_id };
-        let Some((run, instance)) = reader.run().await? else {
+        Reader { snapshot, run_id }.load(timeline, true).await
+    }
+}
+
+/// The statements behind a snapshot, each served by an index on the run's id.
+pub(super) struct Reader<'s> {
+    pub snapshot: &'s mut Snapshot,
+    pub run_id: &'s str,
+}
+
+impl Reader<'_> {
+    /// Without `steps`, what grows with the history is left out.
+    pub async fn load(
+        mut self,
+        timeline: TimelineCache,
+        steps: bool,
+    ) -> Result<Option<RunSnapshot>, DbError> {
+        let Some((run, instance)) = self.run().await? else {
             return Ok(None);
         };
         let end_of_timeline = match timeline {
             TimelineCache::Whole => " order by sequence",
             TimelineCache::Presence => " order by sequence limit 1",
         };
-        let summary = reader
+        let summary = self
             .rows(
                 RunSummary::TABLE,
                 RunSummary::COLUMNS,
@@ -120,19 +136,23 @@ impl RunSnapshot {
             )
             .await?
             .pop();
-        let events = reader
-            .of_run(
+        let events = self
+            .of_steps(
+                steps,
                 HistoryEvent::TABLE,
                 HistoryEvent::COLUMNS,
                 " order by sequence",
                 HistoryEvent::read,
             )
             .await?;
-        let links = reader.links().await?;
-        let (memo, search_attributes) = extras::free_form(reader.snapshot, run_id).await?;
-        let related =
-            related_runs(reader.snapshot, &related_instances(&run, &events, &links)).await?;
-        let timeline_entries = reader
+        let links = self.links().await?;
+        let (memo, search_attributes) = extras::free_form(self.snapshot, self.run_id).await?;
+        let related = if steps {
+            related_runs(self.snapshot, &related_instances(&run, &events, &links)).await?
+        } else {
+            Vec::new()
+        };
+        let timeline_entries = self
             .of_run(
                 TimelineEntry::TABLE,
                 TimelineEntry::COLUMNS,
@@ -140,44 +160,48 @@ impl RunSnapshot {
                 TimelineEntry::read,
             )
             .await?;
-        Ok(Some(Self {
+        Ok(Some(RunSnapshot {
             story: memo
                 .get(crate::demo::STORY_MEMO)
                 .and_then(Value::as_str)
                 .map(str::to_owned),
-            tasks: reader
-                .of_run(
+            tasks: self
+                .of_steps(
+                    steps,
                     TaskRow::TABLE,
                     TaskRow::COLUMNS,
                     " order by available_at, created_at, id",
                     TaskRow::read,
                 )
                 .await?,
-            executions: reader
-                .of_run(
+            executions: self
+                .of_steps(
+                    steps,
                     ExecutionRow::TABLE,
                     ExecutionRow::COLUMNS,
                     " order by sequence",
                     ExecutionRow::read,
                 )
                 .await?,
-            attempts: reader
-                .of_run(
+            attempts: self
+                .of_steps(
+                    steps,
                     AttemptRow::TABLE,
                     AttemptRow::COLUMNS,
                     " order by attempt_number, started_at, id",
                     AttemptRow::read,
                 )
                 .await?,
-            timers: reader
-                .of_run(
+            timers: self
+                .of_steps(
+                    steps,
                     TimerRow::TABLE,
                     TimerRow::COLUMNS,
                     " order by sequence",
                     TimerRow::read,
                 )
                 .await?,
-            commands: reader
+            commands: self
                 .of_run(
                     CommandRow::TABLE,
                     CommandRow::COLUMNS,
@@ -185,7 +209,7 @@ impl RunSnapshot {
                     CommandRow::read,
                 )
                 .await?,
-            signals: reader
+            signals: self
                 .of_run(
                     SignalRow::TABLE,
                     SignalRow::COLUMNS,
@@ -193,7 +217,7 @@ impl RunSnapshot {
                     SignalRow::read,
                 )
                 .await?,
-            updates: reader
+            updates: self
                 .of_run(
                     UpdateRow::TABLE,
                     UpdateRow::COLUMNS,
@@ -201,7 +225,7 @@ impl RunSnapshot {
                     UpdateRow::read,
                 )
                 .await?,
-            failures: reader
+            failures: self
                 .of_run(
                     FailureRecord::TABLE,
                     FailureRecord::COLUMNS,
@@ -209,31 +233,34 @@ impl RunSnapshot {
                     FailureRecord::read,
                 )
                 .await?,
-            messages: reader
-                .of_run(
+            messages: self
+                .of_steps(
+                    steps,
                     MessageRow::TABLE,
                     MessageRow::COLUMNS,
                     " order by stream_key, sequence",
                     MessageRow::read,
                 )
                 .await?,
-            wait_entries: reader
-                .of_run(
+            wait_entries: self
+                .of_steps(
+                    steps,
                     WaitEntry::TABLE,
                     WaitEntry::COLUMNS,
                     " order by position",
                     WaitEntry::read,
                 )
                 .await?,
-            timer_entries: reader
-                .of_run(
+            timer_entries: self
+                .of_steps(
+                    steps,
                     TimerEntry::TABLE,
                     TimerEntry::COLUMNS,
                     " order by position",
                     TimerEntry::read,
                 )
                 .await?,
-            lineage_entries: reader
+            lineage_entries: self
                 .of_run(
                     LineageEntry::TABLE,
                     LineageEntry::COLUMNS,
@@ -241,7 +268,11 @@ impl RunSnapshot {
                     LineageEntry::read,
                 )
                 .await?,
-            heartbeats: reader.heartbeats().await?,
+            heartbeats: if steps {
+                self.heartbeats().await?
+            } else {
+                Vec::new()
+            },
             has_timeline_entries: !timeline_entries.is_empty(),
             timeline_entries: if timeline == TimelineCache::Whole {
                 timeline_entries
@@ -258,15 +289,7 @@ impl RunSnapshot {
             related,
         }))
     }
-}
 
-/// The statements behind a snapshot, each served by an index on the run's id.
-struct Reader<'s> {
-    snapshot: &'s mut Snapshot,
-    run_id: &'s str,
-}
-
-impl Reader<'_> {
     async fn rows<T>(
         &mut self,
         table: &'static str,
@@ -297,6 +320,21 @@ impl Reader<'_> {
     ) -> Result<Vec<T>, DbError> {
         self.rows(table, columns, "workflow_run_id", end, read)
             .await
+    }
+
+    /// As [`Self::of_run`], for what is read only with the steps.
+    async fn of_steps<T>(
+        &mut self,
+        steps: bool,
+        table: &'static str,
+        columns: &'static str,
+        end: &'static str,
+        read: fn(&mut Row) -> Result<T, DbError>,
+    ) -> Result<Vec<T>, DbError> {
+        if !steps {
+            return Ok(Vec::new());
+        }
+        self.of_run(table, columns, end, read).await
     }
 
     /// The run, and the facts of its instance beside it.
@@ -438,7 +476,11 @@ struct Started {
 }
 
 /// This instance, and every instance a link or an event names as parent or child.
-fn related_instances(run: &RunRow, events: &[HistoryEvent], links: &[LinkRow]) -> BTreeSet<String> {
+pub(super) fn related_instances(
+    run: &RunRow,
+    events: &[HistoryEvent],
+    links: &[LinkRow],
+) -> BTreeSet<String> {
     let mut instances = BTreeSet::from([run.workflow_instance_id.clone()]);
     for link in links {
         instances.insert(link.parent_workflow_instance_id.clone());
