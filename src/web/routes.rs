@@ -31,11 +31,23 @@ pub(super) fn table(app: &App) -> Router<App> {
         .route(&at("/styleguide"), get(styleguide::show))
         .route(&at("/theme"), post(theme::choose))
         // JSON, at the paths Waterline's scripts already use.
-        .route(&at("/api/flows/{bucket_or_id}"), get(flows::list_or_run))
+        .route(&at("/api/flows/{id}"), get(flows::list_or_run))
         .route(&at("/api/instances/{instance}"), get(api::runs::current))
         .route(
             &at("/api/instances/{instance}/runs/{run}"),
             get(api::runs::selected),
+        )
+        .route(
+            &at("/api/flows/{id}/history-export"),
+            get(api::export::by_any_id),
+        )
+        .route(
+            &at("/api/instances/{instance}/history-export"),
+            get(api::export::current),
+        )
+        .route(
+            &at("/api/instances/{instance}/runs/{run}/history-export"),
+            get(api::export::selected),
         )
         // What pages are made of.
         .route(&at("/assets/{*path}"), get(assets::show))

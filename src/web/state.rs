@@ -12,6 +12,7 @@ use chrono_tz::Tz;
 use crate::clock::Clock;
 use crate::db::Db;
 use crate::durable::engine_config::EngineConfig;
+use crate::durable::export::{Policy, SigningKey};
 use crate::durable::store::runs::counts::CountCache;
 use crate::web::error::AppError;
 
@@ -33,10 +34,19 @@ pub struct Settings {
     pub db: Option<Db>,
     /// The engine's own settings, by which its rows are judged.
     pub engine: EngineConfig,
+    /// What exported bundles are made with.
+    pub export: ExportSettings,
     /// Counts of the run list, computed once for all viewers.
     pub counts: CountCache,
     /// How long a handler may take before the caller gets an answer anyway.
     pub request_timeout: Duration,
+}
+
+/// What no bundle may carry, and the key that signs it.
+#[derive(Clone, Debug, Default)]
+pub struct ExportSettings {
+    pub policy: Option<Policy>,
+    pub key: Option<SigningKey>,
 }
 
 impl Default for Settings {
@@ -49,6 +59,7 @@ impl Default for Settings {
             demo: false,
             db: None,
             engine: EngineConfig::defaults(),
+            export: ExportSettings::default(),
             counts: CountCache::default(),
             request_timeout: Duration::from_secs(30),
         }

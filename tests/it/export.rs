@@ -2,20 +2,30 @@
 
 use std::{
     fs,
+    io::Cursor,
     path::{Path, PathBuf},
 };
 
 use chrono::{DateTime, Utc};
 use plimsoll::{
-    db::{Db, Settings},
+    db::{Db, Dialect, Settings},
     durable::{
         engine_config::EngineConfig,
-        export::{Policy, SigningKey, stream},
+        export::{
+            Policy, SigningKey, stream,
+            verify::{Verdict, verify},
+        },
     },
 };
 use serde_json::Value;
 
-use crate::{checker, compare::Comparison, conformance::folders, rig};
+use crate::{
+    checker,
+    compare::Comparison,
+    conformance::folders,
+    rig::{self, TestDb},
+    shop,
+};
 
 /// One bundle of the corpus and what it was made from.
 struct Case {
@@ -105,6 +115,13 @@ async fn check(comparison: &mut Comparison, db: &Db, case: Case) {
     let secret = options.key.map(|_| "golden-signing-key");
     if let Err(wrong) = checker::check(&text, secret) {
         comparison.wrong(&case.name, &format!("{}: {wrong}", case.flavour));
+    }
+    let report = verify(Cursor::new(&text), options.key, &mut |_| ());
+    if report.summary.errors > 0 {
+        comparison.wrong(
+            &case.name,
+            &format!("{}: {:?}", case.flavour, report.findings),
+        );
     }
     let ours: Value = serde_json::from_slice(&text).expect("a bundle is JSON");
     assert_eq!(ours["integrity"]["checksum"], done.checksum.as_str());
@@ -244,5 +261,151 @@ fn plain(value: Value) -> Value {
             .map(|(key, value)| (key, plain(value)))
             .collect(),
         other => other,
+    }
+}
+
+#[test]
+fn every_bundle_of_the_engine_verifies() {
+    let Some(root) = rig::corpus_unpacked() else {
+        return;
+    };
+    let (key, mut seen) = (key(), 0);
+    for scenario in folders(&root.join("scenarios")) {
+        for run in folders(&scenario.join("runs")) {
+            for file in [
+                "export.json",
+                "export-signed.json",
+                "export-redacted.json",
+                "nocode/export.json",
+            ] {
+                let path = run.join(file);
+                let Ok(text) = fs::read(&path) else { continue };
+                let key = file.contains("signed").then_some(&key);
+                let report = verify(Cursor::new(&text), key, &mut |_| ());
+                let told = format!("{}: {:?}", path.display(), report.findings);
+                assert_eq!(report.verdict(), Verdict::Intact, "{told}");
+                assert_eq!(
+                    report.integrity.signature_verified,
+                    key.map(|_| true),
+                    "{told}"
+                );
+                seen += 1;
+            }
+        }
+    }
+    eprintln!("COMPARED: {seen} engine bundles verified");
+    assert!(seen > 0);
+}
+
+/// The longest of the demo's runs as a bundle.
+async fn a_bundle(db: &TestDb, key: Option<&SigningKey>) -> Vec<u8> {
+    let mut q = db.read_only.statement();
+    q.push("select id from {workflow_runs} order by last_history_sequence desc, id limit 1");
+    let mut rows = db.read_only.fetch(q).await.expect("runs");
+    let run_id = rows[0].text("id").expect("an id");
+    let config = EngineConfig::defaults();
+    let options = stream::Options {
+        now: shop::now(),
+        config: &config,
+        policy: None,
+        key,
+        batch: 7,
+    };
+    let (text, _) = exported(&db.read_only, &run_id, options)
+        .await
+        .expect("a bundle");
+    text
+}
+
+#[tokio::test]
+async fn a_flipped_bit_anywhere_is_found() {
+    rig::on(Dialect::Sqlite, async |db: TestDb| {
+        shop::fill(&db).await;
+        for key in [None, Some(key())] {
+            flip(&a_bundle(&db, key.as_ref()).await, key.as_ref());
+        }
+    })
+    .await;
+}
+
+fn flip(text: &[u8], key: Option<&SigningKey>) {
+    let report = verify(Cursor::new(text), key, &mut |_| ());
+    assert_eq!(report.verdict(), Verdict::Intact, "{:?}", report.findings);
+    let document: Value = serde_json::from_slice(text).expect("JSON");
+    // Every byte of the seal, and bytes all over the rest.
+    let seal = text.len().saturating_sub(500)..text.len();
+    let step = (text.len() / 250).max(1);
+    for at in (0..text.len()).step_by(step).chain(seal) {
+        let mut flipped = text.to_vec();
+        flipped[at] ^= 1 << (at % 8);
+        let report = verify(Cursor::new(&flipped), key, &mut |_| ());
+        // An escape may be written with capitals: the document is the same.
+        let same = || serde_json::from_slice::<Value>(&flipped).is_ok_and(|it| it == document);
+        assert!(
+            report.verdict() != Verdict::Intact || same(),
+            "byte {at}: {}",
+            String::from_utf8_lossy(&flipped[at.saturating_sub(40)..(at + 40).min(text.len())])
+        );
+    }
+}
+
+#[test]
+fn what_is_no_bundle_is_told_so_and_harms_nobody() {
+    let deep = "[".repeat(1_000_000);
+    let deep_map = format!("{{\"schema\":{}", "{\"a\":".repeat(100_000));
+    let wide = format!("{{{}\"a\":1}}", "\"a\":[],".repeat(200_000));
+    for (text, want) in [
+        ("", Verdict::NotABundle),
+        ("hello", Verdict::NotABundle),
+        ("[]", Verdict::NotABundle),
+        ("{}", Verdict::NotABundle),
+        (
+            "{\"schema\":\"durable-workflow.v2.history-export\"",
+            Verdict::NotABundle,
+        ),
+        (
+            "{\"schema\":\"durable-workflow.v2.history-export\",\"schema_version\":2}",
+            Verdict::NotABundle,
+        ),
+        (
+            "{\"schema\":\"durable-workflow.v2.history-export\",\"schema_version\":1}",
+            Verdict::Altered,
+        ),
+        (
+            "{\"schema\":\"durable-workflow.v2.history-export\",\"schema_version\":1,\"workflow\":7,\"payloads\":[],\
+          \"history_events\":[7,{\"sequence\":\"x\"},null],\"commands\":[1],\"redaction\":[],\
+          \"codec_schemas\":3,\"payload_manifest\":{\"entries\":[[]]},\"integrity\":[]}",
+            Verdict::Altered,
+        ),
+        (deep.as_str(), Verdict::NotABundle),
+        (deep_map.as_str(), Verdict::NotABundle),
+        (wide.as_str(), Verdict::NotABundle),
+    ] {
+        let report = verify(Cursor::new(text), None, &mut |_| ());
+        let shown: String = text.chars().take(80).collect();
+        assert_eq!(report.verdict(), want, "{shown}: {:?}", report.findings);
+    }
+}
+
+rig::on_every_database! {
+    async fn every_scenario_is_exported_alike(db: TestDb) {
+        let Some(root) = rig::corpus_unpacked() else {
+            return;
+        };
+        let tables: Vec<&'static str> = plimsoll::durable::store::schema::tables()
+            .iter()
+            .map(|table| table.name)
+            .collect();
+        let mut comparison = Comparison::new(&[]);
+        let mut filled: Option<PathBuf> = None;
+        for case in scenarios(&root) {
+            if filled.as_ref() != Some(&case.database) {
+                rig::empty(&db, &tables).await;
+                rig::copy_sqlite(&case.database, &db).await;
+                filled = Some(case.database.clone());
+            }
+            check(&mut comparison, &db.read_only, case).await;
+        }
+        comparison.finish("exports of copied scenarios");
     }
 }

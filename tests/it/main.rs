@@ -12,6 +12,7 @@ mod conformance;
 mod copying;
 mod diagnosis;
 mod export;
+mod export_http;
 mod list_http;
 mod list_item;
 mod list_plans;

@@ -15,6 +15,7 @@ pub mod seal;
 mod sections;
 mod spool;
 pub mod stream;
+pub mod verify;
 mod writer;
 
 pub use redaction::Policy;

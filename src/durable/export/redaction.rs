@@ -120,16 +120,42 @@ fn unnamed() -> String {
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "Written")]
 struct Rule {
-    /// A whole category, or
-    #[serde(default)]
+    target: Target,
+    action: Action,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Target {
+    Category(Category),
+    Place(Place),
+}
+
+/// A rule as it stands in the file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
     category: Option<Category>,
-    /// a place, and maybe a key inside it.
-    #[serde(default)]
     path: Option<Place>,
     #[serde(default)]
     action: Action,
+}
+
+impl TryFrom<Written> for Rule {
+    type Error = &'static str;
+
+    fn try_from(written: Written) -> Result<Self, Self::Error> {
+        let target = match (written.category, written.path) {
+            (Some(category), None) => Target::Category(category),
+            (None, Some(path)) => Target::Place(path),
+            _ => return Err("a redaction rule needs either a category or a path"),
+        };
+        Ok(Self {
+            target,
+            action: written.action,
+        })
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -194,34 +220,14 @@ impl TryFrom<String> for Place {
 impl Rule {
     /// The keys below the slot that it acts on; none when it does not act on the slot.
     fn inner(&self, slot: Slot) -> Option<&[String]> {
-        if self
-            .category
-            .as_ref()
-            .is_some_and(|category| category.0.contains(&slot))
-        {
-            return Some(&[]);
+        match &self.target {
+            Target::Category(category) => category.0.contains(&slot).then_some(&[]),
+            Target::Place(place) => (place.slot == slot).then_some(place.inner.as_slice()),
         }
-        self.path
-            .as_ref()
-            .filter(|path| path.slot == slot)
-            .map(|path| path.inner.as_slice())
     }
 }
 
 impl Policy {
-    /// Refuses what cannot be meant; the reader of the file adds the line.
-    pub fn check(&self) -> Result<(), String> {
-        for (n, rule) in self.rules.iter().enumerate() {
-            if rule.category.is_some() == rule.path.is_some() {
-                return Err(format!(
-                    "redaction rule {} needs either a category or a path",
-                    n + 1
-                ));
-            }
-        }
-        Ok(())
-    }
-
     /// Whether some rule acts on the slot or on a part of it.
     pub fn touches(&self, slot: Slot) -> bool {
         self.rules.iter().any(|rule| rule.inner(slot).is_some()) || self.derived(slot).is_some()
@@ -313,9 +319,7 @@ mod tests {
     use super::*;
 
     fn policy(toml: &str) -> Result<Policy, String> {
-        let policy: Policy = toml::from_str(toml).map_err(|error| error.to_string())?;
-        policy.check()?;
-        Ok(policy)
+        toml::from_str(toml).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -10,6 +10,16 @@ pub const CANONICALIZATION: &str = "json-recursive-ksort-v1";
 pub const CHECKSUM: &str = "sha256";
 pub const SIGNATURE: &str = "hmac-sha256";
 
+/// The members of a seal.
+pub const MEMBERS: [&str; 6] = [
+    "canonicalization",
+    "checksum",
+    "checksum_algorithm",
+    "key_id",
+    "signature",
+    "signature_algorithm",
+];
+
 /// A key to sign with. Never printed.
 #[derive(Clone)]
 pub struct SigningKey {

@@ -1,4 +1,5 @@
 //! JSON for scripts, dashboards and monitors.
 
+pub mod export;
 pub mod flows;
 pub mod runs;

@@ -131,7 +131,7 @@ fn ours(projected: &Projected<'_>) -> Value {
     })
 }
 
-fn not_found(what: &str) -> AppError {
+pub(super) fn not_found(what: &str) -> AppError {
     AppError::NotFound {
         what: what.to_owned(),
         how: "Check the id, or find the run from the list. The engine's retention may have pruned it.".to_owned(),
