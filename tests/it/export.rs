@@ -297,10 +297,13 @@ fn every_bundle_of_the_engine_verifies() {
     assert!(seen > 0);
 }
 
-/// The longest of the demo's runs as a bundle.
+/// One of the demo's runs, of middling length, as a bundle.
 async fn a_bundle(db: &TestDb, key: Option<&SigningKey>) -> Vec<u8> {
     let mut q = db.read_only.statement();
-    q.push("select id from {workflow_runs} order by last_history_sequence desc, id limit 1");
+    q.push(
+        "select id from {workflow_runs} where last_history_sequence < 40 \
+         order by last_history_sequence desc, id limit 1",
+    );
     let mut rows = db.read_only.fetch(q).await.expect("runs");
     let run_id = rows[0].text("id").expect("an id");
     let config = EngineConfig::defaults();

@@ -164,7 +164,7 @@ async fn streamed(app: App, mut snapshot: Snapshot, run_id: String) -> Result<Bo
         }
     });
     let first = stream::once(async { Ok::<_, io::Error>(Bytes::from(first)) });
-    Ok(Body::from_stream(first.chain(rest)))
+    Ok(Body::from_stream(first.chain(rest.fuse())))
 }
 
 /// The same rows under the same settings; weak, because each bundle says when it was made.

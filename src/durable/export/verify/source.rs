@@ -262,7 +262,8 @@ impl<R: Read + Seek> Source<R> {
                 held = None;
             }
             self.go(after)?;
-            match end {
+            // What was at hand may be gone: a byte is stepped over only once it is seen again.
+            match self.peek()? {
                 Some(b',') => self.step(),
                 Some(b']') if self.at + 1 == span.to => return Ok(()),
                 _ => return self.wrong("a list goes on with a comma or ends"),
