@@ -551,8 +551,8 @@ mod tests {
             let value: Value = serde_json::from_str(text).unwrap();
             assert_eq!(of_value(&value), want, "{text}");
         }
-        let eleven: String = (0..11).map(|n| format!("\"{n}\":{n},")).collect();
-        let eleven = format!("{{{}}}", eleven.trim_end_matches(','));
+        let eleven: Vec<String> = (0..11).map(|n| format!("\"{n}\":{n}")).collect();
+        let eleven = format!("{{{}}}", eleven.join(","));
         assert_eq!(of_text(&eleven).unwrap(), "[0,1,2,3,4,5,6,7,8,9,10]");
         assert_eq!(
             of_text(r#"{"a":1,"b":2,"a":3}"#).unwrap(),

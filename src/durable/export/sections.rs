@@ -37,6 +37,7 @@ pub(super) struct Told {
 }
 
 /// The rows an event names.
+#[expect(clippy::struct_field_names, reason = "the engine's names")]
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Named {
@@ -229,14 +230,10 @@ impl Export<'_> {
         let mut after = i64::MIN;
         loop {
             let events = self.next_events(after).await?;
-            let (Some(first), Some(last)) = (events.first(), events.last()) else {
-                break;
-            };
-            // Stored entries before the first event belong to none.
-            let (from, to) = (if n == 0 { i64::MIN } else { after + 1 }, last.sequence);
+            let Some(last) = events.last() else { break };
+            let span = (after.saturating_add(1), last.sequence);
             after = last.sequence;
-            let _ = first;
-            self.look(&mut told, &events, n, (from, to), &folded.failures)
+            self.look(&mut told, &events, n, span, &folded.failures)
                 .await?;
             for event in &events {
                 let mut entry = entries::event(event);

@@ -87,19 +87,18 @@ impl<K: Ord> Spool<K> {
 
     fn block(&mut self, n: u32) -> Option<&[u8]> {
         let found = self.at_hand.iter().position(|(of, _)| *of == n);
-        let at = match found {
-            Some(at) => at,
-            None => {
-                let mut text = Vec::with_capacity(BLOCK * 2);
-                DeflateDecoder::new(self.blocks.get(n as usize)?.as_slice())
-                    .read_to_end(&mut text)
-                    .ok()?;
-                if self.at_hand.len() >= AT_HAND {
-                    self.at_hand.remove(0);
-                }
-                self.at_hand.push((n, text));
-                self.at_hand.len() - 1
+        let at = if let Some(at) = found {
+            at
+        } else {
+            let mut text = Vec::with_capacity(BLOCK * 2);
+            DeflateDecoder::new(self.blocks.get(n as usize)?.as_slice())
+                .read_to_end(&mut text)
+                .ok()?;
+            if self.at_hand.len() >= AT_HAND {
+                self.at_hand.remove(0);
             }
+            self.at_hand.push((n, text));
+            self.at_hand.len() - 1
         };
         self.at_hand.get(at).map(|(_, text)| text.as_slice())
     }
