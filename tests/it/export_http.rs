@@ -19,13 +19,12 @@ use crate::{
     shop::{fill, now, server},
 };
 
-/// Instance and run of a history long enough to leave in pieces.
-async fn long(db: &TestDb) -> (String, String) {
+/// Instance and run of the longest history below so many events.
+async fn longest(db: &TestDb, below: i64) -> (String, String) {
     let mut q = db.read_only.statement();
-    q.push(
-        "select workflow_instance_id, id from {workflow_runs} where last_history_sequence < 300 \
-         order by last_history_sequence desc, id limit 1",
-    );
+    q.push("select workflow_instance_id, id from {workflow_runs} where last_history_sequence < ")
+        .bind(below)
+        .push(" order by last_history_sequence desc, id limit 1");
     let mut row = db.read_only.fetch(q).await.unwrap().remove(0);
     (
         row.text("workflow_instance_id").unwrap(),
@@ -36,7 +35,7 @@ async fn long(db: &TestDb) -> (String, String) {
 on_every_database! {
     async fn a_run_is_downloaded_as_a_sealed_file(db: TestDb) {
         fill(&db).await;
-        let (instance, run) = long(&db).await;
+        let (instance, run) = longest(&db, 300).await;
         let server = server(&db.read_only);
         let paths = [
             format!("/waterline/api/instances/{instance}/runs/{run}/history-export"),
@@ -79,7 +78,7 @@ on_every_database! {
 
     async fn a_policy_and_a_key_of_the_configuration_govern_every_download(db: TestDb) {
         fill(&db).await;
-        let (_, run) = long(&db).await;
+        let (_, run) = longest(&db, 300).await;
         let policy = "policy = 'no-events'\nrules = [{category = 'history_event', action = 'drop'}]";
         let settings = Settings {
             clock: Clock::Frozen(now()),
@@ -103,11 +102,11 @@ on_every_database! {
 
     async fn what_breaks_half_way_is_no_well_formed_file(db: TestDb) {
         fill(&db).await;
-        let (_, run) = long(&db).await;
+        let (_, run) = longest(&db, i64::MAX).await;
         let path = format!("/waterline/api/flows/{run}/history-export");
         let server = server(&db.read_only);
         let whole = server.get(&path).await.as_bytes().len();
-        assert!(whole > 100_000, "{whole} bytes are too few to break off");
+        assert!(whole > 1_000_000, "{whole} bytes are too few to break off");
         // A table that is read late is no more what it was.
         let mut tx = db.writable.write().await.unwrap();
         tx.script("alter table {workflow_run_waits} rename column kind to kindness").await.unwrap();
@@ -119,7 +118,7 @@ on_every_database! {
 
     async fn the_command_line_exports_and_verifies(db: TestDb) {
         fill(&db).await;
-        let (instance, run) = long(&db).await;
+        let (instance, run) = longest(&db, 300).await;
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name).display().to_string();
         std::fs::write(at("key"), "s3cret\n").unwrap();
