@@ -97,6 +97,78 @@ export const runs = {
   order: (page, name) => page.getByRole('main').getByRole('link', { name, exact: true }),
 };
 
+/** The page of one run. */
+export const run = {
+  /** Opens the current run of an instance; `search` as in the address. */
+  async open(page, base, instance, search = '') {
+    const response = await page.goto(`${base}/instances/${encodeURIComponent(instance)}${search}`);
+    await page.getByRole('heading', { level: 1 }).waitFor();
+    return response;
+  },
+
+  diagnosis: (page) => page.getByRole('region', { name: 'Diagnosis' }),
+  sentence: (page) => run.diagnosis(page).locator('.sentence'),
+  evidence: (page) => run.diagnosis(page).getByRole('group', { name: 'Evidence' }),
+  head: (page) => page.getByRole('region', { name: 'This run' }),
+  tags: (page) => run.head(page).locator('.title .tag > span'),
+  repair: (page) => run.head(page).locator('.control'),
+  notice: (page, title) => page.getByRole('status').filter({ hasText: title }),
+
+  timeline: (page) => page.getByRole('region', { name: 'Timeline' }),
+  lanes: (page) => run.timeline(page).locator('a.lane-name'),
+  lane: (page, name) => run.lanes(page).filter({ hasText: name }),
+  /** What is drawn, by the words a pointer gets: `Try 1: failed, …`. */
+  bars: (page) => run.timeline(page).locator('.lane-bars g > title').allTextContents(),
+  unit: (page) => page.locator('#unit'),
+  table: (page) => page.getByRole('table', { name: 'Timeline as a table' }),
+  openTable: (page) => run.timeline(page).getByText('As a table', { exact: true }).click(),
+
+  /** A section by its title. */
+  section: (page, title) => page.getByRole('region', { name: title, exact: true }),
+
+  /** The text of each cell of a column of a section's own table, by the column's name. */
+  async column(page, title, name) {
+    return run.section(page, title).evaluate((section, wanted) => {
+      const table = section.querySelector('table');
+      const at = [...table.tHead.rows[0].cells].findIndex((cell) => cell.textContent.trim() === wanted);
+      return [...table.tBodies].flatMap((body) => [...body.rows])
+        .filter((row) => !row.matches('.sub, .opened'))
+        .map((row) => row.cells[at]?.innerText.replace(/\s+/g, ' ').trim());
+    }, name);
+  },
+
+  /** The rows of attempts of an activity. */
+  attempts: (page, activity) => page.getByRole('group', { name: `Attempts of ${activity}` }).locator('tbody tr'),
+
+  events: (page) => page.locator('table.hist tbody tr:not(.opened)'),
+  event: (page, sequence) => page.locator(`#event-${sequence}`),
+  async filterEvents(page, fields) {
+    const form = page.getByRole('form', { name: 'Filter events' });
+    for (const [label, value] of Object.entries(fields)) {
+      const field = form.getByLabel(label, { exact: true });
+      if (value === true) await field.check();
+      else if ((await field.evaluate((element) => element.tagName)) === 'SELECT') await field.selectOption(value);
+      else await field.fill(value);
+    }
+    await form.getByRole('button', { name: 'Filter' }).click();
+  },
+  async goToEvent(page, where) {
+    const form = page.getByRole('form', { name: 'Go to an event' });
+    await form.getByLabel('Event number or time').fill(where);
+    await form.getByRole('button', { name: 'Go' }).click();
+  },
+};
+
+/** The zone that times are shown in. */
+export const zone = {
+  opener: (page) => page.locator('details.zone > summary'),
+  async choose(page, name) {
+    await zone.opener(page).click();
+    await page.getByLabel('Another zone').fill(name);
+    await page.getByLabel('Another zone').press('Enter');
+  },
+};
+
 /** The box in the header that leads to anything with an id. */
 export const find = {
   box: (page) => page.getByLabel('Find any id or key'),

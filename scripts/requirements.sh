@@ -75,6 +75,7 @@ missing_packages() { # quick|full
       echo mariadb-server
     fi
   fi
+  command -v promtool >/dev/null || echo prometheus
   command -v node >/dev/null || find_node >/dev/null || echo nodejs
   command -v npm >/dev/null || echo npm
   find_chromium >/dev/null || ! chromium_comes_from_apt || echo chromium

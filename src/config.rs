@@ -14,6 +14,46 @@ use crate::{
     durable::export::{Policy, SigningKey},
 };
 
+/// Values as people write them, with a message that shows how.
+pub mod values {
+    use std::net::SocketAddr;
+
+    use chrono::{DateTime, Utc};
+    use serde::{Deserialize as _, Deserializer, de::Error as _};
+
+    pub fn address(text: &str) -> Result<SocketAddr, String> {
+        text.parse().map_err(|_| {
+            format!("{text:?} is not an address with a port, such as 127.0.0.1:7420 or [::1]:7420")
+        })
+    }
+
+    pub fn zone(text: &str) -> Result<chrono_tz::Tz, String> {
+        text.parse()
+            .map_err(|_| format!("{text:?} is not a zone, such as UTC or Europe/Berlin"))
+    }
+
+    pub fn moment(text: &str) -> Result<DateTime<Utc>, String> {
+        text.parse().map_err(|_| {
+            format!("{text:?} is not a moment with its zone, such as 2026-11-15T12:00:00Z")
+        })
+    }
+
+    macro_rules! in_file {
+        ($($name:ident: $parse:path => $type:ty;)+) => {$(
+            pub(super) fn $name<'de, D: Deserializer<'de>>(from: D) -> Result<Option<$type>, D::Error> {
+                let text = Option::<String>::deserialize(from)?;
+                text.as_deref().map($parse).transpose().map_err(D::Error::custom)
+            }
+        )+};
+    }
+
+    in_file! {
+        address_in_file: address => SocketAddr;
+        zone_in_file: zone => chrono_tz::Tz;
+        moment_in_file: moment => DateTime<Utc>;
+    }
+}
+
 /// Everything that may be set, none of it required here.
 #[derive(clap::Args, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -28,7 +68,8 @@ pub struct Options {
     pub database_url: Option<String>,
 
     /// Address and port to listen on [default: 127.0.0.1:7420]
-    #[arg(long, env = "PLIMSOLL_LISTEN", value_name = "ADDR:PORT")]
+    #[arg(long, env = "PLIMSOLL_LISTEN", value_name = "ADDR:PORT", value_parser = values::address)]
+    #[serde(default, deserialize_with = "values::address_in_file")]
     pub listen: Option<SocketAddr>,
 
     /// Allow listening beyond this machine although there is no access control yet
@@ -44,11 +85,13 @@ pub struct Options {
     pub table_prefix: Option<String>,
 
     /// Zone the engine writes its times in, such as Europe/Berlin [default: UTC]
-    #[arg(long, env = "PLIMSOLL_STORED_ZONE", value_name = "ZONE")]
+    #[arg(long, env = "PLIMSOLL_STORED_ZONE", value_name = "ZONE", value_parser = values::zone)]
+    #[serde(default, deserialize_with = "values::zone_in_file")]
     pub stored_zone: Option<chrono_tz::Tz>,
 
     /// Zone times are shown in [default: UTC]
-    #[arg(long, env = "PLIMSOLL_DISPLAY_ZONE", value_name = "ZONE")]
+    #[arg(long, env = "PLIMSOLL_DISPLAY_ZONE", value_name = "ZONE", value_parser = values::zone)]
+    #[serde(default, deserialize_with = "values::zone_in_file")]
     pub display_zone: Option<chrono_tz::Tz>,
 
     /// MySQL session zone, if the engine sets one, such as +00:00 [default: the server's]
@@ -60,7 +103,8 @@ pub struct Options {
     pub engine_config: Option<PathBuf>,
 
     /// Freeze the clock at this moment, for conformance checks and screenshots
-    #[arg(long, env = "PLIMSOLL_CLOCK", value_name = "RFC3339")]
+    #[arg(long, env = "PLIMSOLL_CLOCK", value_name = "RFC3339", value_parser = values::moment)]
+    #[serde(default, deserialize_with = "values::moment_in_file")]
     pub clock: Option<DateTime<Utc>>,
 
     /// Seconds after which a statement is stopped [default: 10]
@@ -91,6 +135,13 @@ pub struct Options {
     /// What no export may carry; in the file only
     #[arg(skip)]
     pub redaction: Option<Policy>,
+    /// Seconds between two passes over the fleet's numbers, at least [default: 5]
+    #[arg(long, env = "PLIMSOLL_METRICS_INTERVAL", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub metrics_interval: Option<u64>,
+
+    /// The one namespace whose numbers are gathered [default: all]
+    #[arg(long, env = "PLIMSOLL_METRICS_NAMESPACE", value_name = "NAMESPACE")]
+    pub metrics_namespace: Option<String>,
 
     /// What to log, such as info or plimsoll=debug [default: info]
     #[arg(long, env = "PLIMSOLL_LOG", value_name = "FILTER")]
@@ -128,6 +179,8 @@ pub struct Config {
     pub signing_key: Option<String>,
     pub signing_key_id: Option<String>,
     pub redaction: Option<Policy>,
+    pub metrics_interval: Duration,
+    pub metrics_namespace: Option<String>,
     pub log: String,
     pub log_format: LogFormat,
 }
@@ -153,12 +206,21 @@ impl Options {
                 path.display()
             )
         })?;
-        toml::from_str(&text).map_err(|error| {
+        let options: Self = toml::from_str(&text).map_err(|error| {
             let line = error
                 .span()
                 .map_or(1, |span| text[..span.start].matches('\n').count() + 1);
             format!("{} line {line}: {}", path.display(), error.message())
-        })
+        })?;
+        // What clap checks of the flags and the environment.
+        let outside = |name: &str, most: u64| {
+            format!("{}: {name} must lie between 1 and {most}", path.display())
+        };
+        match (options.statement_timeout, options.pool_size) {
+            (Some(0 | 3601..), _) => Err(outside("statement_timeout", 3600)),
+            (_, Some(0 | 201..)) => Err(outside("pool_size", 200)),
+            _ => Ok(options),
+        }
     }
 
     /// What is not set here is taken from `below`.
@@ -181,6 +243,8 @@ impl Options {
             signing_key: self.signing_key.or(below.signing_key),
             signing_key_id: self.signing_key_id.or(below.signing_key_id),
             redaction: self.redaction.or(below.redaction),
+            metrics_interval: self.metrics_interval.or(below.metrics_interval),
+            metrics_namespace: self.metrics_namespace.or(below.metrics_namespace),
             log: self.log.or(below.log),
             log_format: self.log_format.or(below.log_format),
         }
@@ -207,6 +271,11 @@ impl Options {
             signing_key: self.signing_key,
             signing_key_id: self.signing_key_id,
             redaction: self.redaction,
+            metrics_interval: Duration::from_secs(self.metrics_interval.unwrap_or(5)),
+            metrics_namespace: self
+                .metrics_namespace
+                .map(|namespace| namespace.trim().to_owned())
+                .filter(|namespace| !namespace.is_empty()),
             log: self.log.unwrap_or_else(|| "info".into()),
             log_format: self.log_format.unwrap_or_default(),
         }
@@ -302,6 +371,16 @@ impl Config {
         line(
             "signing_key_id",
             self.signing_key_id.as_deref().and_then(text),
+        );
+        line(
+            "metrics_interval",
+            i64::try_from(self.metrics_interval.as_secs())
+                .ok()
+                .map(Into::into),
+        );
+        line(
+            "metrics_namespace",
+            self.metrics_namespace.as_deref().and_then(text),
         );
         line("log", text(&self.log));
         line(

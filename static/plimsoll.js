@@ -23,7 +23,11 @@ async function copy(text) {
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("button");
   if (!button) return;
-  if (button.dataset.copy !== undefined) {
+  if (button.dataset.copyText !== undefined) {
+    await copy(button.closest(".payload").querySelector("pre").textContent);
+    button.textContent = "Copied";
+    setTimeout(() => (button.textContent = "Copy"), 1500);
+  } else if (button.dataset.copy !== undefined) {
     await copy(button.dataset.copy);
     button.classList.add("done");
     button.title = "Copied";
@@ -34,37 +38,67 @@ document.addEventListener("click", async (event) => {
   } else if (button.dataset.keys !== undefined) {
     keys.showModal();
   } else if (button.dataset.close !== undefined) {
-    button.closest(".toast").remove();
+    button.closest(".toast, .opened").remove();
   }
 });
 
 // The address may have changed since the page was served.
-document.querySelector("form.theme").addEventListener("submit", (event) => {
-  event.target.elements.back.value = location.pathname + location.search;
-});
-
-// j and k move the focus between the rows' own links, so that Enter opens as it always does.
-function move(step) {
-  const rows = [...document.querySelectorAll("table.rows a.go")];
-  if (rows.length === 0) return;
-  const here = document.activeElement.closest("tr");
-  const at = rows.findIndex((link) => link.closest("tr") === here);
-  const to = at < 0 ? (step > 0 ? 0 : rows.length - 1) : at + step;
-  rows[Math.min(Math.max(to, 0), rows.length - 1)].focus();
+for (const form of document.querySelectorAll("form.theme, .zone form")) {
+  form.addEventListener("submit", () => {
+    form.elements.back.value = location.pathname + location.search;
+  });
 }
 
-// The filter form lies over the list: it must not cover what has the focus.
-function closeFilters() {
-  const filters = document.querySelector("details.filters[open]:not(.stay)");
-  if (filters) filters.open = false;
-  return filters;
+// The browser knows its own zone and the names of the others.
+const zone = document.querySelector("details.zone");
+zone.addEventListener("toggle", () => {
+  const names = document.getElementById("zone-names");
+  if (names.children.length > 0) return;
+  names.append(...Intl.supportedValuesOf("timeZone").map((name) => new Option(name, name)));
+});
+const own = zone.querySelector("[data-browser-zone]");
+own.value = Intl.DateTimeFormat().resolvedOptions().timeZone;
+own.textContent = `browser: ${own.value}`;
+
+// Moves the focus to the next of these, or to the first one after what has it now.
+function step(selector, by) {
+  const stops = [...document.querySelectorAll(selector)].filter((stop) => stop.checkVisibility());
+  if (stops.length === 0) return;
+  const here = document.activeElement.closest("tr, .lane") ?? document.activeElement;
+  const at = stops.findIndex((stop) => (stop.closest("tr, .lane") ?? stop) === here);
+  let to = at + by;
+  if (at < 0) {
+    const after = stops.findIndex((stop) => here.compareDocumentPosition(stop) & Node.DOCUMENT_POSITION_FOLLOWING);
+    to = document.activeElement === document.body || after < 0 ? (by > 0 ? 0 : stops.length - 1) : by > 0 ? after : after - 1;
+  }
+  const stop = stops[Math.min(Math.max(to, 0), stops.length - 1)];
+  if (stop.tabIndex < 0) stop.tabIndex = -1;
+  stop.focus();
 }
-document.addEventListener("focusin", (event) => {
-  if (!event.target.closest("details.filters")) closeFilters();
-});
-document.addEventListener("pointerdown", (event) => {
-  if (!event.target.closest("details.filters")) closeFilters();
-});
+
+// j and k go from row to row, by the rows' own links, so that Enter opens as it always does.
+const move = (by) => step("table.rows a.go, a.lane-name", by);
+
+// g and a letter go to a page of the menu.
+let going = 0;
+function goTo(key) {
+  const soon = Date.now() - going < 1500;
+  going = 0;
+  const link = soon && document.querySelector(`.nav a[data-key="${CSS.escape(key)}"]`);
+  if (link) link.click();
+  return Boolean(link);
+}
+
+// The filter form and the zones lie over the page: they must not cover what has the focus.
+function closeOver(but) {
+  const open = [...document.querySelectorAll("details.filters[open]:not(.stay), details.zone[open]")];
+  const over = open.filter((details) => details !== but);
+  for (const details of over) details.open = false;
+  return over[0];
+}
+for (const name of ["focusin", "pointerdown"]) {
+  document.addEventListener(name, (event) => closeOver(event.target.closest("details.filters, details.zone")));
+}
 
 // Single keys get in the way of speech input, so they can be turned off.
 keysOn.checked = localStorage.getItem("plimsoll-keys") !== "off";
@@ -75,9 +109,13 @@ keysOn.addEventListener("change", () => {
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest("input, textarea, select, [contenteditable]");
   if (event.key === "Escape" && event.target === find) return find.blur();
-  if (event.key === "Escape" && !keys.open) return closeFilters()?.querySelector("summary").focus();
+  if (event.key === "Escape" && !keys.open) return closeOver()?.querySelector("summary").focus();
   if (typing || keys.open || !keysOn.checked || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (going && goTo(event.key)) return event.preventDefault();
   const act = {
+    g: () => (going = Date.now()),
+    "[": () => step("[data-failure]", -1),
+    "]": () => step("[data-failure]", 1),
     "/": () => find.focus(),
     "?": () => keys.showModal(),
     j: () => move(1),
@@ -88,11 +126,106 @@ document.addEventListener("keydown", (event) => {
   act();
 });
 
+// Pointing at a run of the list tells why it is where it is.
+const peek = document.getElementById("peek");
+let peeking = 0;
+function unpeek(event) {
+  clearTimeout(peeking);
+  if (event?.relatedTarget?.closest?.("#peek")) return;
+  if (peek?.matches(":popover-open")) peek.hidePopover();
+}
+function peekSoon(event) {
+  const link = event.target.closest?.("a[data-card]");
+  if (!link || !peek) return;
+  clearTimeout(peeking);
+  peeking = setTimeout(async () => {
+    const answer = await fetch(link.dataset.card, { headers: { "HX-Request": "true" } }).catch(() => null);
+    if (!answer?.ok || !(link.matches(":hover") || document.activeElement === link)) return;
+    peek.innerHTML = await answer.text();
+    peek.showPopover();
+    const at = link.getBoundingClientRect();
+    const below = at.bottom + 6 + peek.offsetHeight < innerHeight;
+    peek.style.left = `${Math.max(8, Math.min(at.left, innerWidth - peek.offsetWidth - 8))}px`;
+    peek.style.top = `${below ? at.bottom + 6 : Math.max(8, at.top - peek.offsetHeight - 6)}px`;
+  }, 400);
+}
+if (peek) {
+  document.addEventListener("mouseover", peekSoon);
+  document.addEventListener("focusin", peekSoon);
+  for (const name of ["mouseout", "focusout"]) {
+    document.addEventListener(name, (event) => event.target.closest?.("a[data-card], #peek") && unpeek(event));
+  }
+  document.addEventListener("scroll", () => unpeek(), { passive: true });
+  document.addEventListener("keydown", (event) => event.key === "Escape" && unpeek());
+}
+
 // The link that was followed is gone with the old list: go on at the new one, whose name says
 // how many runs it holds.
 document.addEventListener("htmx:afterSettle", (event) => {
-  if (event.detail.target?.id === "list") document.getElementById("results")?.focus({ preventScroll: true });
+  const next = { list: "results", events: "events" }[event.detail.target?.id];
+  if (next) document.getElementById(next)?.focus({ preventScroll: true });
 });
+
+// A row of this page needs no new page, only what hides it opened.
+function reveal(id) {
+  const row = document.getElementById(id);
+  for (let at = row; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
+  return row;
+}
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[href]");
+  const ours = link?.hash && link.pathname === location.pathname && new URLSearchParams(link.search).has("at");
+  if (!ours || link.closest(".hist") || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  if (!reveal(decodeURIComponent(link.hash.slice(1)))) return;
+  event.preventDefault();
+  location.hash = link.hash;
+});
+
+// Asked for twice, an event's payload is put away again.
+document.addEventListener("htmx:beforeRequest", (event) => {
+  const below = event.detail.elt.closest(".hist tr")?.nextElementSibling;
+  if (!below?.classList.contains("opened")) return;
+  event.preventDefault();
+  below.remove();
+});
+
+// The overview refreshes itself: every few seconds while somebody may be looking, seldom while
+// hidden. What is on the screen stays until there is something better, and its age is shown.
+const live = document.querySelector("[data-live]");
+const LIVE_MS = 5000;
+const HIDDEN_MS = 60000;
+let drawn = performance.now();
+let asked = performance.now();
+let opened = [];
+
+function setLost(isLost) {
+  const note = live.querySelector("[data-lost]");
+  if (note) note.hidden = !isLost;
+}
+function ageText(ms) {
+  const s = Math.round(ms / 1000);
+  if (s < 90) return `${s} s`;
+  return s < 5400 ? `${Math.round(s / 60)} m` : `${Math.round(s / 3600)} h`;
+}
+if (live) {
+  setInterval(() => {
+    const now = performance.now();
+    const age = live.querySelector("[data-age]");
+    if (age) age.textContent = `measured ${ageText(Number(age.dataset.age) + now - drawn)} ago`;
+    if (now - asked < (document.hidden ? HIDDEN_MS : LIVE_MS)) return;
+    asked = now;
+    htmx.trigger(live, "refresh");
+  }, 1000);
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    if (event.detail.target !== live) return;
+    opened = [...live.querySelectorAll("details[open][id]")].map((details) => details.id);
+  });
+  document.addEventListener("htmx:afterSwap", (event) => {
+    if (event.detail.target !== live) return;
+    drawn = performance.now();
+    for (const id of opened) document.getElementById(id)?.setAttribute("open", "");
+  });
+}
 
 // An error of ours says where it wants to be shown; anything else (a proxy's page, no answer at
 // all) must not replace what is on the screen.
@@ -112,15 +245,28 @@ function lost() {
 document.addEventListener("htmx:beforeSwap", (event) => {
   const { xhr, target, pathInfo } = event.detail;
   if (xhr.status < 400) {
+    if (target === live && !xhr.responseText.includes("data-age")) {
+      event.detail.shouldSwap = false;
+      setLost(true);
+    }
     // No page of ours: perhaps a proxy asks who is there. That needs the whole window.
-    if (target.id === "list" && !xhr.responseText.includes('id="list"')) {
+    if (["list", "events"].includes(target.id) && !xhr.responseText.includes(`id="${target.id}"`)) {
       event.detail.shouldSwap = false;
       location.assign(pathInfo.requestPath);
     }
     return;
   }
+  if (target === live) {
+    event.detail.shouldSwap = false;
+    return setLost(true);
+  }
   if (xhr.getResponseHeader("HX-Retarget") || xhr.status === 422) event.detail.shouldSwap = true;
   else lost();
 });
-document.addEventListener("htmx:sendError", lost);
-document.addEventListener("htmx:timeout", lost);
+// A page that lives by itself says so in place; a toast every few seconds would help nobody.
+const unlessLive = (event) => {
+  if (live?.contains(event.target)) setLost(true);
+  else lost();
+};
+document.addEventListener("htmx:sendError", unlessLive);
+document.addEventListener("htmx:timeout", unlessLive);

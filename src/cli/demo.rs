@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    config::Options,
+    config::{Options, values},
     db::{Db, Settings},
     demo::{catalogue, write::write},
     durable::store::schema,
@@ -22,15 +22,19 @@ pub struct DemoArgs {
     dir: Option<PathBuf>,
 
     /// Address and port to listen on [default: 127.0.0.1:7420]
-    #[arg(long, env = "PLIMSOLL_LISTEN", value_name = "ADDR:PORT")]
+    #[arg(long, env = "PLIMSOLL_LISTEN", value_name = "ADDR:PORT", value_parser = values::address)]
     listen: Option<std::net::SocketAddr>,
+
+    /// Allow listening beyond this machine although there is no access control yet
+    #[arg(long, env = "PLIMSOLL_INSECURE_LISTEN", value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    insecure_listen: Option<bool>,
 
     /// Path everything is served under [default: /waterline]
     #[arg(long, env = "PLIMSOLL_BASE_PATH", value_name = "PATH")]
     base_path: Option<String>,
 
     /// The moment the situations are laid out around, and the clock stands still at [default: now]
-    #[arg(long, env = "PLIMSOLL_CLOCK", value_name = "RFC3339")]
+    #[arg(long, env = "PLIMSOLL_CLOCK", value_name = "RFC3339", value_parser = values::moment)]
     clock: Option<chrono::DateTime<chrono::Utc>>,
 
     /// Let the clock run: leases expire, dispatches become overdue, stories grow old
@@ -50,6 +54,7 @@ pub struct DemoArgs {
 pub async fn run(args: DemoArgs) -> Result<(), CliError> {
     let options = Options {
         listen: args.listen,
+        insecure_listen: args.insecure_listen,
         base_path: args.base_path,
         // A situation is only true at its own moment: ten seconds later "just started" is
         // overdue.

@@ -146,12 +146,21 @@ fn settled(file: Option<&std::path::Path>, options: Options) -> Result<Config, C
 
 /// Logs go to standard error, so that standard output stays for what was asked for.
 fn start_log(config: &Config) -> Result<(), CliError> {
-    let filter: Targets = config.log.parse().map_err(|error| {
-        CliError::Usage(format!(
-            "--log {:?} is not a log filter: {error}",
-            config.log
-        ))
-    })?;
+    let filter: Targets = config
+        .log
+        .parse()
+        .ok()
+        .filter(|_| {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "_:=, ".contains(c);
+            config.log.chars().all(is_plain)
+        })
+        .ok_or_else(|| {
+            CliError::Usage(format!(
+                "--log {:?} is not a log filter; write a level such as info, or parts with their \
+                 own, such as warn,plimsoll=debug",
+                config.log
+            ))
+        })?;
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let log = tracing_subscriber::registry().with(filter);
     match config.log_format {

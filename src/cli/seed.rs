@@ -12,8 +12,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::{
     clock::Clock,
+    config::values,
     db::{Db, Settings},
-    demo::seed::{Plan, Projections, SeedError, load, refuse_foreign_runs, refuse_repetition},
+    demo::seed::{
+        Plan, Projections, SeedError, Shape, load, refuse_foreign_runs, refuse_repetition,
+    },
     durable::store::schema,
 };
 
@@ -21,7 +24,7 @@ use crate::{
 #[derive(Args, Clone, Debug)]
 pub struct SeedArgs {
     /// Where to write: sqlite:, postgres: or mysql:
-    #[arg(long, env = "PLIMSOLL_DATABASE_URL")]
+    #[arg(long, env = "PLIMSOLL_DATABASE_URL", hide_env_values = true)]
     pub database_url: String,
     /// The application's table prefix
     #[arg(long, env = "PLIMSOLL_TABLE_PREFIX", default_value = "")]
@@ -32,6 +35,12 @@ pub struct SeedArgs {
     /// How many history events each has, on average
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(3..))]
     pub events_per_run: u32,
+    /// What the runs are like
+    #[arg(long, value_enum, default_value = "busy")]
+    pub shape: ShapeArg,
+    /// How long the payload of an event of a long run is, on average
+    #[arg(long, default_value_t = 1_800)]
+    pub payload_bytes: usize,
     /// The same seed and clock give the same rows
     #[arg(long, default_value_t = 42)]
     pub seed: u64,
@@ -39,7 +48,7 @@ pub struct SeedArgs {
     #[arg(long)]
     pub create: bool,
     /// The moment the newest runs end at (RFC 3339); now by default
-    #[arg(long)]
+    #[arg(long, value_parser = values::moment)]
     pub clock: Option<DateTime<Utc>>,
     /// Which projections to write besides history and rows
     #[arg(long, value_enum, default_value = "all")]
@@ -47,6 +56,14 @@ pub struct SeedArgs {
     /// Write even if the database has runs that `seed` did not write
     #[arg(long)]
     pub yes: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ShapeArg {
+    /// A busy installation: many kinds of runs, most of them done
+    Busy,
+    /// Activities one after the other, many tried twice, with all the engine writes about them
+    Long,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -65,6 +82,12 @@ pub async fn run(args: SeedArgs) -> Result<(), SeedError> {
     let plan = Plan {
         runs: args.runs,
         events_per_run: args.events_per_run,
+        shape: match args.shape {
+            ShapeArg::Busy => Shape::Busy,
+            ShapeArg::Long => Shape::Long {
+                payload_bytes: args.payload_bytes,
+            },
+        },
         seed: args.seed,
         clock: args.clock.map_or(Clock::System, Clock::Frozen).now(),
         projections: match args.projections {

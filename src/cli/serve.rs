@@ -1,6 +1,6 @@
 //! `plimsoll serve`: the dashboard over the engine's database.
 
-use std::net::SocketAddr;
+use std::{future::IntoFuture as _, net::SocketAddr, time::Duration};
 
 use tokio::net::TcpListener;
 
@@ -13,7 +13,7 @@ use crate::{
         store::{runs::counts::CountCache, schema},
     },
     web::{
-        routes,
+        collector, routes,
         state::{App, BasePath, ExportSettings, Settings},
     },
 };
@@ -52,6 +52,14 @@ impl Prepared {
         for (path, value, source) in engine.all() {
             tracing::debug!(path, %value, ?source, "engine setting in force");
         }
+        for found in engine.nonsense() {
+            tracing::warn!(
+                setting = found.path,
+                given = %found.given,
+                used = %found.used,
+                "an engine setting is no number; the engine's default is used"
+            );
+        }
         let export = ExportSettings {
             policy: config.redaction.clone(),
             key: config.signing_key().map_err(CliError::Usage)?,
@@ -85,14 +93,28 @@ impl Prepared {
             demo,
             db: Some(db.clone()),
             counts: CountCache::default(),
+            gathering: collector::Options {
+                interval: config.metrics_interval,
+                namespace: config.metrics_namespace.clone(),
+            },
             ..Settings::default()
         });
+        if let Some(collector) = &app.collector {
+            collector.start();
+        }
         println!("Plimsoll{}: {start}", if demo { " demo" } else { "" });
         tracing::info!(%address, database = db.dialect().name(), read_only = db.read_only(), "serving");
-        axum::serve(listener, routes::router(app))
+        let served = axum::serve(listener, routes::router(app))
             .with_graceful_shutdown(asked_to_stop())
-            .await
-            .map_err(|error| CliError::Failed(format!("the server stopped: {error}")))?;
+            .into_future();
+        let served = tokio::select! {
+            served = served => served,
+            () = waited_long_enough() => {
+                tracing::warn!("left requests unanswered that had not ended");
+                Ok(())
+            }
+        };
+        served.map_err(|error| CliError::Failed(format!("the server stopped: {error}")))?;
         db.close().await;
         tracing::info!("stopped");
         Ok(())
@@ -136,7 +158,16 @@ pub async fn checked(db: Db) -> Result<Db, CliError> {
     for sentence in report.sentences() {
         tracing::warn!("{sentence}");
     }
-    Ok(db.lacking(report.missing_tables, report.missing_columns))
+    let stand_ins = schema::stand_ins(&report, db.dialect());
+    Ok(db.with_stand_ins(stand_ins))
+}
+
+/// Resolves when what was under way has had its time after being asked to stop: a client that
+/// never ends its request must not keep the process.
+async fn waited_long_enough() {
+    const GRACE: Duration = Duration::from_secs(30);
+    asked_to_stop().await;
+    tokio::time::sleep(GRACE).await;
 }
 
 /// Resolves on Ctrl-C or SIGTERM.

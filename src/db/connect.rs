@@ -59,6 +59,9 @@ impl Settings {
 const ACQUIRE: Duration = Duration::from_secs(5);
 const SQLITE_BUSY: Duration = Duration::from_secs(5);
 
+/// Rows the driver's thread reads ahead: each time it has to wait costs a wake-up.
+const SQLITE_ROWS_AHEAD: usize = 1_000;
+
 /// In KiB, hence negative: the indexes of a million runs do not fit, but their ends do.
 const SQLITE_BULK_CACHE: &str = "-1000000";
 
@@ -94,7 +97,7 @@ impl Db {
             pool,
             prefix: settings.prefix.as_str().into(),
             zone: settings.zone,
-            lacks: std::sync::Arc::default(),
+            stand_ins: std::sync::Arc::default(),
             read_only: settings.read_only,
             statement_timeout: settings.statement_timeout,
             pool_size: settings.pool_size,
@@ -104,7 +107,12 @@ impl Db {
 
 fn bad_url(url: &str, error: &sqlx::Error) -> DbError {
     DbError::Settings {
-        message: format!("the database URL {} cannot be read: {error}", masked(url)),
+        message: format!(
+            "the database URL {} cannot be read: {error}. Write it as sqlite:PATH, \
+             postgres://user:password@host/name or mysql://…, with : / ? # @ and % in a password \
+             percent-encoded (%3A %2F %3F %23 %40 %25)",
+            masked(url)
+        ),
     }
 }
 
@@ -113,7 +121,9 @@ fn bad_url(url: &str, error: &sqlx::Error) -> DbError {
 pub fn masked(url: &str) -> String {
     let (scheme, rest) = match url.split_once("://") {
         Some((scheme, rest)) if scheme != "sqlite" => (scheme, rest),
-        _ => return url.to_owned(),
+        Some(_) => return url.to_owned(),
+        None if url.starts_with("sqlite:") => return url.to_owned(),
+        None => return "***".to_owned(),
     };
     let (place, query) = match rest.split_once('?') {
         // A question mark inside the password comes before the host.
@@ -166,6 +176,7 @@ async fn sqlite(settings: &Settings) -> Result<Pool, DbError> {
         .read_only(settings.read_only)
         .create_if_missing(settings.create)
         .busy_timeout(SQLITE_BUSY)
+        .row_buffer_size(SQLITE_ROWS_AHEAD)
         .pragma("query_only", if settings.read_only { "on" } else { "off" })
         .disable_statement_logging();
     let options = if settings.bulk {

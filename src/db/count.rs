@@ -2,7 +2,7 @@
 //! count in a response header, and the statements themselves, let a test hold it to that.
 
 use std::future::Future;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Statement;
@@ -17,6 +17,13 @@ tokio::task_local! {
     static SENT: Arc<Sent>;
 }
 
+/// Statements of this process, whoever sent them.
+static TOTAL: AtomicU64 = AtomicU64::new(0);
+
+pub fn statements_total() -> u64 {
+    TOTAL.load(Ordering::Relaxed)
+}
+
 /// Counts one statement. Outside [`counted`] (a command, a background pass) it does nothing.
 pub fn bump() {
     let _ = SENT.try_with(|sent| sent.count.fetch_add(1, Ordering::Relaxed));
@@ -24,6 +31,7 @@ pub fn bump() {
 
 /// Counts this statement, and keeps it where someone asked to see it.
 pub(super) fn sent(statement: &Statement) {
+    TOTAL.fetch_add(1, Ordering::Relaxed);
     let _ = SENT.try_with(|sent| {
         sent.count.fetch_add(1, Ordering::Relaxed);
         if let Some(kept) = &sent.statements {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use futures_util::{StreamExt as _, TryStreamExt as _, stream::BoxStream};
+use futures_util::{StreamExt as _, stream::BoxStream};
 use sqlx::{
     Arguments as _, AssertSqlSafe, Column as _, Database, Executor, IntoArguments, Row as _,
     ValueRef as _,
@@ -122,19 +122,6 @@ where
                 .read(&row)
         })
         .boxed()
-}
-
-pub(super) async fn fetch<D>(
-    connection: &mut D::Connection,
-    statement: Statement,
-    zone: chrono_tz::Tz,
-) -> Result<Vec<Row>, sqlx::Error>
-where
-    D: Driver,
-    D::Arguments: IntoArguments<D>,
-    for<'c> &'c mut D::Connection: Executor<'c, Database = D>,
-{
-    stream::<D>(connection, statement, zone).try_collect().await
 }
 
 pub(super) async fn execute<D>(

@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use super::Val;
+
 #[derive(Debug, Error)]
 pub enum DbError {
     #[error("{message}")]
@@ -20,11 +22,11 @@ pub enum DbError {
     PoolExhausted(u32),
     #[error("this connection is read-only")]
     ReadOnly,
-    #[error("column {column}: expected {expected}, found {found}")]
+    #[error("column {column}: expected {expected}, found {}", found.kind())]
     Decode {
         column: &'static str,
         expected: &'static str,
-        found: &'static str,
+        found: Val,
     },
     #[error("the result has no column {column}")]
     NoSuchColumn { column: &'static str },
@@ -60,10 +62,17 @@ impl DbError {
                     Some("5" | "6" | "261" | "517" | "40001" | "40P01" | "55P03") => {
                         Self::Busy(db.message().to_owned())
                     }
+                    // PostgreSQL goes down or comes up; MariaDB and MySQL go down.
+                    Some("57P01" | "57P02" | "57P03" | "08S01") => {
+                        Self::Lost(db.message().to_owned())
+                    }
                     _ => Self::Query(db.message().to_owned()),
                 }
             }
             sqlx::Error::Io(io) => Self::Lost(io.to_string()),
+            // A connection cut off while it was made ends in the middle of a word.
+            sqlx::Error::Tls(error) => Self::Lost(error.to_string()),
+            sqlx::Error::Protocol(what) => Self::Lost(what),
             sqlx::Error::PoolClosed => Self::Lost("the pool is closed".into()),
             sqlx::Error::WorkerCrashed => Self::Lost("the SQLite worker stopped".into()),
             other => Self::Query(other.to_string()),

@@ -16,15 +16,17 @@ mod sqlite;
 mod statement;
 mod val;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 pub use connect::{Settings, masked};
-pub use count::{bump, counted, recorded};
+pub use count::{bump, counted, recorded, statements_total};
 pub use error::DbError;
 pub use row::{Json, Row};
 pub use snapshot::{Snapshot, WriteTx};
 pub use statement::{Dialect, Statement};
 pub use val::Val;
+
+use statement::StandIns;
 
 #[derive(Clone, Debug)]
 enum Pool {
@@ -39,10 +41,18 @@ pub struct Db {
     pool: Pool,
     prefix: Arc<str>,
     zone: chrono_tz::Tz,
-    lacks: Arc<statement::Lacks>,
+    stand_ins: Arc<StandIns>,
     read_only: bool,
     statement_timeout: Duration,
     pool_size: u32,
+}
+
+/// Connections of the pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolUse {
+    pub idle: u32,
+    pub used: u32,
+    pub most: u32,
 }
 
 impl Db {
@@ -62,16 +72,12 @@ impl Db {
         &self.prefix
     }
 
-    /// The same database, knowing what an older engine has not made yet: missing columns read
-    /// as null.
+    /// The same database, with `name as (select …)` standing in for each table that an older
+    /// engine has not made whole.
     #[must_use]
-    pub fn lacking(
-        self,
-        tables: Vec<&'static str>,
-        columns: Vec<(&'static str, &'static str)>,
-    ) -> Self {
+    pub fn with_stand_ins(self, stand_ins: BTreeMap<&'static str, String>) -> Self {
         Self {
-            lacks: Arc::new(statement::Lacks { tables, columns }),
+            stand_ins: Arc::new(stand_ins),
             ..self
         }
     }
@@ -81,7 +87,7 @@ impl Db {
             self.dialect(),
             Arc::clone(&self.prefix),
             self.zone,
-            Arc::clone(&self.lacks),
+            Arc::clone(&self.stand_ins),
         )
     }
 
@@ -91,6 +97,21 @@ impl Db {
         let rows = snapshot.fetch(statement).await?;
         snapshot.end().await;
         Ok(rows)
+    }
+
+    /// How many connections are open, and how many may be.
+    pub fn pool_use(&self) -> PoolUse {
+        let (size, idle) = match &self.pool {
+            Pool::Sqlite(pool) => (pool.size(), pool.num_idle()),
+            Pool::Postgres(pool) => (pool.size(), pool.num_idle()),
+            Pool::MySql(pool) => (pool.size(), pool.num_idle()),
+        };
+        let idle = u32::try_from(idle).unwrap_or(u32::MAX);
+        PoolUse {
+            idle,
+            used: size.saturating_sub(idle),
+            most: self.pool_size,
+        }
     }
 
     /// Waits until every connection is back and closes them.

@@ -1,6 +1,6 @@
 //! PostgreSQL: the wire carries exact types; one decoder per type name.
 
-use chrono::{DateTime, NaiveDateTime, Utc};
+use chrono::DateTime;
 use sqlx::{
     Arguments as _, Column as _, Postgres, TypeInfo as _, ValueRef as _,
     encode::IsNull,
@@ -63,6 +63,26 @@ impl<'r> sqlx::Decode<'r, Postgres> for WireBytes {
     }
 }
 
+/// Microseconds since 2000. The server holds moments our calendar does not reach, and
+/// infinity: those stay text.
+struct WireTime(Val);
+
+impl<'r> sqlx::Decode<'r, Postgres> for WireTime {
+    fn decode(value: PgValueRef<'r>) -> Result<Self, sqlx::error::BoxDynError> {
+        const EPOCH: i64 = 946_684_800_000_000;
+        let micros = i64::from_be_bytes(value.as_bytes()?.try_into()?);
+        let at = micros
+            .checked_add(EPOCH)
+            .and_then(DateTime::from_timestamp_micros);
+        Ok(Self(match (micros, at) {
+            (i64::MAX, _) => Val::Text("infinity".into()),
+            (i64::MIN, _) => Val::Text("-infinity".into()),
+            (_, Some(at)) => Val::Time(at.naive_utc()),
+            (_, None) => Val::Text(format!("{micros} microseconds after 2000-01-01")),
+        }))
+    }
+}
+
 impl Driver for Postgres {
     fn bind(args: &mut PgArguments, value: Val) -> Result<(), sqlx::error::BoxDynError> {
         match value {
@@ -85,10 +105,7 @@ impl Driver for Postgres {
             "INT8" => |row, i| cell::<Self, i64>(row, i, Val::Int),
             "FLOAT4" => |row, i| cell::<Self, f32>(row, i, |n| Val::Float(n.into())),
             "FLOAT8" => |row, i| cell::<Self, f64>(row, i, Val::Float),
-            "TIMESTAMP" => |row, i| cell::<Self, NaiveDateTime>(row, i, Val::Time),
-            "TIMESTAMPTZ" => {
-                |row, i| cell::<Self, DateTime<Utc>>(row, i, |at| Val::Time(at.naive_utc()))
-            }
+            "TIMESTAMP" | "TIMESTAMPTZ" => |row, i| cell::<Self, WireTime>(row, i, |at| at.0),
             "TEXT" | "VARCHAR" | "CHAR" | "NAME" | "JSON" | "JSONB" | "UNKNOWN" => {
                 |row, i| cell::<Self, WireText>(row, i, |text| Val::Text(text.0))
             }

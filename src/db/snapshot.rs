@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures_util::{StreamExt as _, stream::BoxStream};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream::BoxStream};
 use sqlx::{AssertSqlSafe, MySql, Postgres, Sqlite, Transaction};
 
 use super::{Db, DbError, Dialect, Pool, Row, Statement, count::sent, driver};
@@ -136,17 +136,24 @@ impl Snapshot {
     }
 
     pub async fn fetch(&mut self, statement: Statement) -> Result<Vec<Row>, DbError> {
-        sent(&statement);
-        let zone = self.db.zone;
-        let rows = match &mut self.tx {
-            Tx::Sqlite(tx, deadline) => {
-                deadline.set(Some(self.db.statement_timeout));
-                driver::fetch::<Sqlite>(tx, statement, zone).await
-            }
-            Tx::Postgres(tx) => driver::fetch::<Postgres>(tx, statement, zone).await,
-            Tx::MySql(tx) => driver::fetch::<MySql>(tx, statement, zone).await,
-        };
-        rows.map_err(|error| self.db.error(error))
+        let timeout = self.db.statement_timeout;
+        self.rows(statement, Some(timeout)).try_collect().await
+    }
+
+    /// Each row read as it arrives, so that rows and what is read from them never stand side by
+    /// side.
+    pub async fn fetch_as<T>(
+        &mut self,
+        statement: Statement,
+        read: impl Fn(&mut Row) -> Result<T, DbError>,
+    ) -> Result<Vec<T>, DbError> {
+        let timeout = self.db.statement_timeout;
+        let mut rows = self.rows(statement, Some(timeout));
+        let mut all = Vec::new();
+        while let Some(row) = rows.next().await {
+            all.push(read(&mut row?)?);
+        }
+        Ok(all)
     }
 
     pub async fn fetch_one(&mut self, statement: Statement) -> Result<Option<Row>, DbError> {
@@ -155,11 +162,19 @@ impl Snapshot {
 
     /// Rows as they arrive, for what may be longer than memory.
     pub fn stream(&mut self, statement: Statement) -> BoxStream<'_, Result<Row, DbError>> {
+        self.rows(statement, None)
+    }
+
+    fn rows(
+        &mut self,
+        statement: Statement,
+        timeout: Option<Duration>,
+    ) -> BoxStream<'_, Result<Row, DbError>> {
         sent(&statement);
         let zone = self.db.zone;
         let rows = match &mut self.tx {
             Tx::Sqlite(tx, deadline) => {
-                deadline.set(None);
+                deadline.set(timeout);
                 driver::stream::<Sqlite>(tx, statement, zone)
             }
             Tx::Postgres(tx) => driver::stream::<Postgres>(tx, statement, zone),

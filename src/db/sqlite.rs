@@ -55,7 +55,11 @@ fn by_storage_class(row: &SqliteRow, index: usize) -> Result<Val, sqlx::error::B
         "BLOB" => Val::Bytes(<Vec<u8> as Decode<Sqlite>>::decode(value)?),
         _ => {
             let bytes = <&[u8] as Decode<Sqlite>>::decode(value)?;
-            Val::Text(String::from_utf8_lossy(bytes).into_owned())
+            // Looking for what is not UTF-8 costs more than seeing that all of it is.
+            Val::Text(match str::from_utf8(bytes) {
+                Ok(text) => text.to_owned(),
+                Err(_) => String::from_utf8_lossy(bytes).into_owned(),
+            })
         }
     })
 }

@@ -1,8 +1,8 @@
 //! SQL text made only of static pieces and binds; values never become text.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDateTime, Timelike as _, Utc};
 
 use super::Val;
 
@@ -39,12 +39,8 @@ impl Dialect {
     }
 }
 
-/// What this database lacks of the tables and columns we know.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Lacks {
-    pub tables: Vec<&'static str>,
-    pub columns: Vec<(&'static str, &'static str)>,
-}
+/// Common table expressions for tables that are not as we know them, by table.
+pub(super) type StandIns = BTreeMap<&'static str, String>;
 
 /// A statement under construction.
 ///
@@ -55,7 +51,7 @@ pub struct Statement {
     dialect: Dialect,
     prefix: std::sync::Arc<str>,
     zone: chrono_tz::Tz,
-    lacks: std::sync::Arc<Lacks>,
+    stand_ins: std::sync::Arc<StandIns>,
     sql: String,
     binds: Vec<Val>,
 }
@@ -65,13 +61,13 @@ impl Statement {
         dialect: Dialect,
         prefix: std::sync::Arc<str>,
         zone: chrono_tz::Tz,
-        lacks: std::sync::Arc<Lacks>,
+        stand_ins: std::sync::Arc<StandIns>,
     ) -> Self {
         Self {
             dialect,
             prefix,
             zone,
-            lacks,
+            stand_ins,
             sql: String::new(),
             binds: Vec::new(),
         }
@@ -91,40 +87,6 @@ impl Statement {
             }
         }
         self
-    }
-
-    /// Pushes a comma-separated list of columns; one an older engine does not have yet is null.
-    pub fn columns(&mut self, table: &'static str, columns: &'static str) -> &mut Self {
-        if self
-            .lacks
-            .columns
-            .iter()
-            .all(|(lacking, _)| *lacking != table)
-        {
-            return self.push(columns);
-        }
-        for (n, column) in columns.split(',').enumerate() {
-            if n > 0 {
-                self.push(", ");
-            }
-            let column = column.trim();
-            if self.lacks.columns.contains(&(table, column)) {
-                self.push("null as ");
-            }
-            self.push(column);
-        }
-        self
-    }
-
-    /// Pushes one column for a condition; one an older engine does not have matches nothing.
-    pub fn column(&mut self, table: &'static str, column: &'static str) -> &mut Self {
-        let there = !self.lacks.columns.contains(&(table, column));
-        self.push(if there { column } else { "null" })
-    }
-
-    /// Whether the database has this table.
-    pub fn has_table(&self, table: &str) -> bool {
-        !self.lacks.tables.contains(&table)
     }
 
     /// One value, as a placeholder.
@@ -148,6 +110,26 @@ impl Statement {
     /// A moment for a column the engine always writes in UTC (`sort_timestamp`).
     pub fn bind_utc(&mut self, at: DateTime<Utc>) -> &mut Self {
         self.bind(at.naive_utc())
+    }
+
+    /// A moment as the engine compares with it: cut to the whole second. On SQLite the comparison
+    /// is textual, so the text must be without a fraction too.
+    pub fn bind_second(&mut self, at: DateTime<Utc>) -> &mut Self {
+        let stored = at.with_timezone(&self.zone).naive_local();
+        self.bind_whole(stored)
+    }
+
+    /// The same for a column the engine always writes in UTC.
+    pub fn bind_utc_second(&mut self, at: DateTime<Utc>) -> &mut Self {
+        self.bind_whole(at.naive_utc())
+    }
+
+    fn bind_whole(&mut self, at: NaiveDateTime) -> &mut Self {
+        let at = at.with_nanosecond(0).unwrap_or(at);
+        match self.dialect {
+            Dialect::Sqlite => self.bind(at.format("%Y-%m-%d %H:%M:%S").to_string()),
+            Dialect::Postgres | Dialect::MySql => self.bind(at),
+        }
     }
 
     /// `(?, ?, …)`. An empty list becomes `(null)`, which matches nothing.
@@ -193,7 +175,17 @@ impl Statement {
     }
 
     pub(super) fn into_parts(self) -> (String, Vec<Val>) {
-        (self.sql, self.binds)
+        let mut stand_ins = self
+            .stand_ins
+            .iter()
+            .filter(|(table, _)| self.sql.contains(**table))
+            .map(|(_, expression)| expression.as_str())
+            .peekable();
+        if stand_ins.peek().is_none() || !self.sql.starts_with("select") {
+            return (self.sql, self.binds);
+        }
+        let expressions = stand_ins.collect::<Vec<_>>().join(", ");
+        (format!("with {expressions} {}", self.sql), self.binds)
     }
 }
 
@@ -251,16 +243,17 @@ mod tests {
     }
 
     #[test]
-    fn a_column_an_older_engine_lacks_reads_as_null() {
-        let lacks = Lacks {
-            tables: vec!["workflow_memos"],
-            columns: vec![("workflow_runs", "priority")],
-        };
-        let mut q = Statement::new(Dialect::Sqlite, "".into(), chrono_tz::UTC, lacks.into());
-        q.push("select ")
-            .columns("workflow_runs", "id, priority, status");
-        assert_eq!(q.sql(), "select id, null as priority, status");
-        assert!(!q.has_table("workflow_memos") && q.has_table("workflow_runs"));
+    fn a_table_that_is_not_whole_is_stood_in_for() {
+        let stand_ins = StandIns::from([
+            ("workflow_runs", "workflow_runs as (…)".to_owned()),
+            ("workflow_memos", "workflow_memos as (…)".to_owned()),
+        ]);
+        let mut q = Statement::new(Dialect::Sqlite, "".into(), chrono_tz::UTC, stand_ins.into());
+        q.push("select id from {workflow_runs}");
+        assert_eq!(
+            q.into_parts().0,
+            "with workflow_runs as (…) select id from workflow_runs"
+        );
     }
 
     #[test]

@@ -28,6 +28,32 @@ impl Val {
             Self::Time(_) => "timestamp",
         }
     }
+
+    /// The value as far as a message shows it; none for null.
+    pub fn shown(&self) -> Option<String> {
+        const MOST: usize = 120;
+        let text = match self {
+            Self::Null => return None,
+            Self::Bool(b) => b.to_string(),
+            Self::Int(n) => n.to_string(),
+            Self::UInt(n) => n.to_string(),
+            Self::Float(n) => n.to_string(),
+            Self::Text(text) => return Some(shortened(text, MOST)),
+            Self::Bytes(bytes) => {
+                let start = bytes.get(..MOST).unwrap_or(bytes);
+                return Some(shortened(&String::from_utf8_lossy(start), MOST));
+            }
+            Self::Time(at) => at.to_string(),
+        };
+        Some(text)
+    }
+}
+
+fn shortened(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
 }
 
 macro_rules! from {

@@ -8,7 +8,10 @@ use serde_json::Value as Json;
 
 use super::rows::InsertRow;
 use super::{STORY_MEMO, Situation, catalogue, corpus};
-use crate::db::Val;
+use crate::{
+    db::Val,
+    durable::store::schema::{Kind, tables},
+};
 
 /// The situation that writes words nobody knows, on purpose.
 const FUTURE: &str = "unknown-future-values";
@@ -439,6 +442,100 @@ fn event_payloads_have_only_the_keys_the_engine_allows() {
             );
         }
     }
+}
+
+/// Columns whose text the engine chooses: its words, its keys, encoded payloads.
+const CHOSEN_BY_THE_ENGINE: &[&str] = &[
+    "arguments",
+    "backoff_seconds",
+    "category",
+    "channel",
+    "child_policy",
+    "closed_reason",
+    "command_status",
+    "command_type",
+    "condition_definition_fingerprint",
+    "consume_state",
+    "content_hash",
+    "declared_contract_source",
+    "declared_entry_mode",
+    "detected_by",
+    "direction",
+    "engine_source",
+    "entry_kind",
+    "event_type",
+    "exception",
+    "failure_category",
+    "history_authority",
+    "history_budget_pressure",
+    "kind",
+    "link_type",
+    "metadata",
+    "liveness_state",
+    "next_task_status",
+    "next_task_type",
+    "outcome",
+    "output",
+    "overlap_policy",
+    "parallel_group_path",
+    "parent_close_policy",
+    "payload_codec",
+    "output_payload_codec",
+    "propagation_kind",
+    "recent_actions",
+    "repair_blocked_reason",
+    "resolution_status",
+    "result",
+    "resume_source_kind",
+    "retry_policy",
+    "scope_key",
+    "sort_key",
+    "source_kind",
+    "source_status",
+    "status",
+    "status_bucket",
+    "sticky_replay_mode",
+    "target_scope",
+    "task_status",
+    "task_type",
+    "timer_kind",
+    "type",
+    "value",
+    "visibility",
+    "wait_kind",
+    "row_status",
+    "last_skip_reason",
+    "skip_reason",
+];
+
+#[test]
+fn hostile_text_stands_wherever_an_outsider_can_write() {
+    let hostile = CATALOGUE.iter().find(|s| s.name == "hostile-text");
+    let hostile = hostile.expect("the situation");
+    let mut clean = Vec::new();
+    for table in tables() {
+        let rows = hostile.rows.iter().filter(|row| row.table == table.name);
+        let rows: Vec<_> = rows.collect();
+        for column in table
+            .columns
+            .iter()
+            .filter(|column| column.kind == Kind::Text)
+        {
+            let name = column.name;
+            let written: Vec<_> = rows.iter().filter_map(|row| row.text(name)).collect();
+            let is_chosen = name.ends_with("id") || CHOSEN_BY_THE_ENGINE.contains(&name);
+            let is_foul = |text: &&str| text.contains("alert(1)");
+            // Encoded text says the same in other letters.
+            let is_encoded = |text: &&str| text.starts_with("ww");
+            if !is_chosen
+                && !written.is_empty()
+                && !written.iter().any(|t| is_foul(t) || is_encoded(t))
+            {
+                clean.push(format!("{}.{name} {:?}", table.name, written[0]));
+            }
+        }
+    }
+    assert!(clean.is_empty(), "{}", clean.join("\n"));
 }
 
 #[test]

@@ -67,6 +67,12 @@ settings! {
     "task_dispatch_mode" "TASK_DISPATCH_MODE" Default::Text("queue");
     "workflow_task_lease_seconds" "WORKFLOW_TASK_LEASE_SECONDS" Default::Int(300);
     "fleet.validation_mode" "FLEET_VALIDATION_MODE" Default::Text("warn");
+    "update_wait.completion_timeout_seconds" "UPDATE_WAIT_COMPLETION_TIMEOUT_SECONDS" Default::Int(10);
+    "update_wait.poll_interval_milliseconds" "UPDATE_WAIT_POLL_INTERVAL_MS" Default::Int(50);
+    "matching_role.queue_wake_enabled" "MATCHING_ROLE_QUEUE_WAKE" Default::Bool(true);
+    "sticky_execution.enabled" "STICKY_EXECUTION_ENABLED" Default::Bool(true);
+    "sticky_execution.ttl_seconds" "STICKY_EXECUTION_TTL_SECONDS" Default::Int(300);
+    "long_poll.multi_node" "MULTI_NODE" Default::Bool(false);
 }
 
 /// The values in force, each with its source.
@@ -75,6 +81,58 @@ pub struct EngineConfig {
     values: BTreeMap<&'static str, (Value, Source)>,
     exception_types: BTreeMap<String, String>,
     exception_class_aliases: BTreeMap<String, String>,
+    serializer: Value,
+    host: Host,
+}
+
+/// The application around the engine, as far as the file tells: `queue`, `cache` and `database`
+/// beside `workflows`, in Laravel's own form. What is not told is not known.
+#[derive(Clone, Debug, std::default::Default, PartialEq)]
+pub struct Host {
+    pub queue: Option<Backend>,
+    pub cache: Option<Backend>,
+    /// The name of the database connection.
+    pub connection: Option<String>,
+}
+
+/// One of the application's backends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backend {
+    /// The connection or store chosen by default.
+    pub name: String,
+    /// None where the application does not say.
+    pub driver: Option<String>,
+    /// Whether jobs wait for the transaction's end, where that is said.
+    pub after_commit: Option<bool>,
+}
+
+impl Backend {
+    fn read(document: &Value, part: &str, list: &str) -> Option<Self> {
+        let part = document.get(part)?;
+        let name = part.get("default")?.as_str()?.to_owned();
+        let entry = part.get(list).and_then(|list| list.get(&name));
+        let text = |key| {
+            entry
+                .and_then(|entry| entry.get(key))
+                .and_then(Value::as_str)
+        };
+        Some(Self {
+            driver: text("driver").map(str::to_owned),
+            after_commit: entry
+                .and_then(|entry| entry.get("after_commit"))
+                .and_then(Value::as_bool),
+            name,
+        })
+    }
+}
+
+/// A value that was given and could not be taken.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Nonsense {
+    pub path: &'static str,
+    pub given: Value,
+    /// What holds instead: the engine's default.
+    pub used: Value,
 }
 
 impl EngineConfig {
@@ -115,12 +173,16 @@ impl EngineConfig {
     }
 
     fn from(document: Option<&Value>, env: impl Fn(&str) -> Option<String>) -> Self {
-        let v2 = document.map(|document| {
-            document
-                .get("v2")
-                .filter(|v2| v2.is_object())
-                .unwrap_or(document)
-        });
+        let part = |document: &'_ Value, name: &str| -> Option<Value> {
+            document.get(name).filter(|part| part.is_object()).cloned()
+        };
+        let whole = document;
+        let workflows =
+            whole.map(|whole| part(whole, "workflows").unwrap_or_else(|| whole.clone()));
+        let v2 = workflows
+            .as_ref()
+            .map(|workflows| part(workflows, "v2").unwrap_or_else(|| workflows.clone()));
+        let v2 = v2.as_ref();
         let in_force = |setting: &Setting| {
             if let Some(value) = v2.and_then(|v2| lookup(v2, setting.path)) {
                 return (value.clone(), Source::File);
@@ -138,7 +200,59 @@ impl EngineConfig {
                 .collect(),
             exception_types: class_map(v2, "types.exceptions"),
             exception_class_aliases: class_map(v2, "types.exception_class_aliases"),
+            serializer: workflows
+                .as_ref()
+                .and_then(|workflows| workflows.get("serializer").cloned())
+                .or_else(|| {
+                    env("DW_SERIALIZER")
+                        .or_else(|| env("WORKFLOW_SERIALIZER"))
+                        .map(Value::from)
+                })
+                .unwrap_or_else(|| "avro".into()),
+            host: whole.map_or_else(Host::default, |whole| Host {
+                queue: Backend::read(whole, "queue", "connections"),
+                cache: Backend::read(whole, "cache", "stores"),
+                connection: whole
+                    .get("database")
+                    .and_then(|database| database.get("default"))
+                    .and_then(Value::as_str)
+                    .map(str::to_owned),
+            }),
         }
+    }
+
+    /// The codec new payloads are written in, as configured.
+    pub fn serializer(&self) -> Option<&str> {
+        self.serializer
+            .as_str()
+            .map(str::trim)
+            .filter(|name| !name.is_empty())
+    }
+
+    /// What is known of the application around the engine.
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// A whole number, not below this.
+    pub fn at_least(&self, path: &'static str, least: i64) -> i64 {
+        self.int(path).max(least)
+    }
+
+    /// The numbers that are none, and what is used in their place.
+    pub fn nonsense(&self) -> Vec<Nonsense> {
+        SETTINGS
+            .iter()
+            .filter(|setting| matches!(setting.default, Default::Int(_)))
+            .filter_map(|setting| {
+                let given = &self.values.get(setting.path)?.0;
+                (number(given).is_none() && !given.is_null()).then(|| Nonsense {
+                    path: setting.path,
+                    given: given.clone(),
+                    used: setting.default.value(),
+                })
+            })
+            .collect()
     }
 
     /// The class a durable exception type stands for (`types.exceptions`).
@@ -168,11 +282,7 @@ impl EngineConfig {
             Some(Default::Int(n)) => *n,
             _ => unreachable!("{path} is not a numeric engine setting"),
         };
-        match &self.values[path].0 {
-            Value::Number(n) => n.as_i64().unwrap_or_else(default),
-            Value::String(text) => text.trim().parse().unwrap_or_else(|_| default()),
-            _ => default(),
-        }
+        number(&self.values[path].0).unwrap_or_else(default)
     }
 
     pub fn text(&self, path: &'static str) -> Option<&str> {
@@ -199,6 +309,22 @@ impl EngineConfig {
     /// As a document says it, whatever the environment.
     pub fn of(document: &Value) -> Self {
         Self::from(Some(document), |_| None)
+    }
+}
+
+/// A number as PHP would take it: a fraction is cut off.
+fn number(value: &Value) -> Option<i64> {
+    #[expect(clippy::cast_possible_truncation, reason = "what PHP does too")]
+    let cut = |n: f64| n.is_finite().then_some(n.trunc() as i64);
+    match value {
+        Value::Number(n) => n.as_i64().or_else(|| n.as_f64().and_then(cut)),
+        Value::String(text) => {
+            let text = text.trim();
+            text.parse()
+                .ok()
+                .or_else(|| text.parse().ok().and_then(cut))
+        }
+        _ => None,
     }
 }
 

@@ -1,8 +1,14 @@
 //! Durable Workflow v2.
 
+pub mod collect;
 pub mod engine_config;
 pub mod export;
+pub mod metrics;
+pub mod page;
 pub mod payload;
 pub mod projection;
 pub mod store;
 pub mod stored;
+
+#[cfg(test)]
+mod damage;

@@ -32,6 +32,9 @@ pub struct Citation {
     pub id: String,
     /// What the row shows.
     pub shows: String,
+    /// Where the page shows the row.
+    #[serde(skip)]
+    pub anchor: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -1,5 +1,21 @@
 //! Engine-neutral values a page shows; each engine maps into these.
 
+pub mod activities;
+pub mod children;
+pub mod commands;
+pub mod data;
 pub mod diagnosis;
+pub mod exceptions;
+pub mod fact;
+pub mod head;
+pub mod history;
 pub mod list;
+pub mod notice;
+pub mod page;
+pub mod signals;
 pub mod tag;
+pub mod tasks;
+pub mod timeline;
+pub mod updates;
+pub mod waits;
+pub mod window;

@@ -251,6 +251,87 @@ impl Tag {
         }
     }
 
+    /// How an activity, one of its attempts or a timer stands.
+    pub fn step(status: &str) -> Self {
+        match status {
+            "pending" => Self::new("pending", Tone::Wait, Mark::Hourglass),
+            "running" => Self::new("running", Tone::Run, Mark::Pulse),
+            "completed" => Self::new("completed", Tone::Ok, Mark::Tick),
+            "failed" => Self::new("failed", Tone::Fail, Mark::Cross),
+            "cancelled" => Self::new("cancelled", Tone::Wait, Mark::Slash),
+            "expired" => Self::new("expired", Tone::Late, Mark::Clock),
+            other => Self::unknown(other),
+        }
+    }
+
+    /// How a task stands in transport.
+    pub fn task(transport_state: &str) -> Self {
+        let (label, tone, mark) = match transport_state {
+            "ready" => ("ready", Tone::Run, Mark::Dot),
+            "scheduled" => ("scheduled", Tone::Wait, Mark::Hourglass),
+            "leased" => ("leased", Tone::Run, Mark::Pulse),
+            "completed" => ("completed", Tone::Ok, Mark::Tick),
+            "failed" => ("failed", Tone::Fail, Mark::Cross),
+            "cancelled" => ("cancelled", Tone::Wait, Mark::Slash),
+            "lease_expired" => ("lease expired", Tone::Late, Mark::Clock),
+            "dispatch_failed" => ("dispatch failed", Tone::Attn, Mark::Exclamation),
+            "dispatch_overdue" => ("dispatch overdue", Tone::Attn, Mark::Clock),
+            "claim_failed" => ("claim failed", Tone::Attn, Mark::Exclamation),
+            "repair_backoff" => ("repair backoff", Tone::Attn, Mark::Hourglass),
+            "replay_blocked" => ("replay blocked", Tone::Halt, Mark::Lock),
+            "missing" => ("missing", Tone::Attn, Mark::Question),
+            other => return Self::unknown(other),
+        };
+        Self::new(label, tone, mark).titled(format!("transport_state {transport_state}"))
+    }
+
+    /// How a wait stands.
+    pub fn wait(status: &str, overdue: bool) -> Self {
+        match status {
+            "open" if overdue => Self::new("overdue", Tone::Attn, Mark::Clock)
+                .titled("open, and its deadline has passed"),
+            "open" => Self::new("open", Tone::Wait, Mark::Ring),
+            "resolved" => Self::new("resolved", Tone::Ok, Mark::Tick),
+            "cancelled" => Self::new("cancelled", Tone::Wait, Mark::Slash),
+            "unsupported" => Self::new("row only", Tone::Attn, Mark::Question)
+                .titled("ended according to a row, of which history knows nothing"),
+            other => Self::unknown(other),
+        }
+    }
+
+    /// What became of a command, a signal or an update.
+    pub fn message(status: &str) -> Self {
+        match status {
+            "accepted" => Self::new("accepted", Tone::Run, Mark::Dot),
+            "received" => Self::new("received", Tone::Wait, Mark::Hourglass)
+                .titled("received, not applied yet"),
+            "applied" => Self::new("applied", Tone::Ok, Mark::Tick),
+            "completed" => Self::new("completed", Tone::Ok, Mark::Tick),
+            "failed" => Self::new("failed", Tone::Fail, Mark::Cross),
+            "rejected" => Self::new("rejected", Tone::Fail, Mark::Slash),
+            other => Self::unknown(other),
+        }
+    }
+
+    /// Known from a mutable row, of which history knows nothing.
+    pub fn row_only(authority: &str) -> Self {
+        Self::new("row only", Tone::Attn, Mark::Question)
+            .outlined()
+            .titled(format!("history knows nothing of it: {authority}"))
+    }
+
+    /// Something that should exist and does not.
+    pub fn missing() -> Self {
+        Self::new("no such row", Tone::Attn, Mark::Question)
+            .outlined()
+            .titled("history calls for this task, and there is no row for it")
+    }
+
+    /// No live worker may take a task.
+    pub fn no_compatible_worker() -> Self {
+        Self::new("no compatible worker", Tone::Attn, Mark::Exclamation)
+    }
+
     /// Repair is called for.
     pub fn repair() -> Self {
         Self::new("repair", Tone::Attn, Mark::Repair).titled("the durable state calls for repair")

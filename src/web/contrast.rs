@@ -49,7 +49,14 @@ fn every_colour_can_be_read_in_both_themes() {
         for shape in ["edge", "focus", "brand"] {
             pairs.push((shape.to_owned(), surface.to_owned(), 3.0));
         }
-        for kind in ["activity", "timer", "signal", "child", "update"] {
+        for kind in [
+            "activity",
+            "timer",
+            "signal",
+            "child",
+            "update",
+            "condition",
+        ] {
             pairs.push((format!("kind-{kind}"), surface.to_owned(), 3.0));
         }
     }

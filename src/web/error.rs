@@ -274,7 +274,12 @@ impl AppError {
             for (field, message) in errors {
                 by_field.entry(field).or_default().push(message);
             }
-            return json!({ "message": message, "errors": by_field });
+            return json!({
+                "message": message,
+                "errors": by_field,
+                "error": words.code,
+                "request_id": request_id,
+            });
         }
         json!({ "message": words.message, "error": words.code, "request_id": request_id })
     }

@@ -6,7 +6,7 @@
 use std::fmt::{self, Display, Write as _};
 
 use askama::filters::Safe;
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::run::tag::Mark;
 use crate::web::{format, marks};
@@ -24,6 +24,30 @@ impl Shown<Mark> for Mark {
 
 impl Shown<TimeDelta> for TimeDelta {
     fn shown(&self) -> TimeDelta {
+        *self
+    }
+}
+
+impl Shown<DateTime<Utc>> for DateTime<Utc> {
+    fn shown(&self) -> DateTime<Utc> {
+        *self
+    }
+}
+
+impl Shown<i64> for i64 {
+    fn shown(&self) -> i64 {
+        *self
+    }
+}
+
+impl Shown<i64> for usize {
+    fn shown(&self) -> i64 {
+        i64::try_from(*self).unwrap_or(i64::MAX)
+    }
+}
+
+impl Shown<u64> for u64 {
+    fn shown(&self) -> u64 {
         *self
     }
 }
@@ -56,12 +80,30 @@ pub fn duration(length: impl Shown<TimeDelta>, _: &dyn askama::Values) -> askama
     Ok(format::duration(length.shown()))
 }
 
+/// A whole number with thousands separated.
+#[askama::filter_fn]
+pub fn number(n: impl Shown<i64>, _: &dyn askama::Values) -> askama::Result<String> {
+    Ok(format::number(n.shown()))
+}
+
+/// A size in bytes.
+#[askama::filter_fn]
+pub fn bytes(n: impl Shown<u64>, _: &dyn askama::Values) -> askama::Result<String> {
+    Ok(format::bytes(n.shown()))
+}
+
 /// An id shortened in the middle, made safe to look at like [`stored`] text.
 #[askama::filter_fn]
 pub fn short_id(id: impl Display, _: &dyn askama::Values) -> askama::Result<String> {
     let mut revealed = Revealed(String::new());
     write!(revealed, "{}", format::short_id(&id.to_string()))?;
     Ok(revealed.0)
+}
+
+/// An id people chose, shortened in the middle when it is long.
+#[askama::filter_fn]
+pub fn middle(id: impl Display, _: &dyn askama::Values) -> askama::Result<String> {
+    Ok(reveal(&format::middle(&id.to_string())))
 }
 
 /// The text with its hidden characters made visible.

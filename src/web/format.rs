@@ -4,9 +4,6 @@
 use chrono::{DateTime, SecondsFormat, SubsecRound as _, TimeDelta, Utc};
 use chrono_tz::Tz;
 
-/// Totals are counted up to here and no further.
-pub const COUNT_CAP: u64 = 10_000;
-
 /// A length of time in its two largest units.
 ///
 /// ```
@@ -40,6 +37,45 @@ pub fn duration(length: TimeDelta) -> String {
             }
         }
         seconds => two_units(seconds),
+    }
+}
+
+/// How far along something is, down to the unit that its steps are counted in.
+///
+/// ```
+/// use chrono::TimeDelta;
+/// use plimsoll::web::format::elapsed;
+///
+/// let at = |seconds, step| elapsed(TimeDelta::seconds(seconds), TimeDelta::seconds(step));
+/// assert_eq!(at(0, 10), "0");
+/// assert_eq!(at(90, 30), "1 m 30 s");
+/// assert_eq!(at(7_170, 30), "1 h 59 m 30 s");
+/// assert_eq!(at(7_200, 30), "2 h");
+/// assert_eq!(at(90_000, 3_600), "1 d 1 h");
+/// assert_eq!(elapsed(TimeDelta::milliseconds(41_250), TimeDelta::milliseconds(50)), "41.250 s");
+/// ```
+pub fn elapsed(length: TimeDelta, step: TimeDelta) -> String {
+    if length < TimeDelta::zero() {
+        return format!("−{}", elapsed(-length, step));
+    }
+    let mut rest = length.num_seconds();
+    let mut parts = Vec::new();
+    for (size, name) in [(86_400, "d"), (3_600, "h"), (60, "m")] {
+        if rest >= size {
+            parts.push(format!("{} {name}", rest / size));
+            rest %= size;
+        }
+    }
+    let milliseconds = length.num_milliseconds() % 1_000;
+    if step < TimeDelta::seconds(1) && milliseconds > 0 {
+        parts.push(format!("{rest}.{milliseconds:03} s"));
+    } else if rest > 0 {
+        parts.push(format!("{rest} s"));
+    }
+    if parts.is_empty() {
+        "0".to_owned()
+    } else {
+        parts.join(" ")
     }
 }
 
@@ -180,18 +216,17 @@ pub fn number(n: i64) -> String {
     text
 }
 
-/// A total that was counted no further than [`COUNT_CAP`].
+/// A count that may have stopped short of the truth.
 ///
 /// ```
 /// use plimsoll::web::format::capped;
 ///
-/// assert_eq!(capped(311), "311");
-/// assert_eq!(capped(10_000), "10,000");
-/// assert_eq!(capped(10_001), "10,000+");
+/// assert_eq!(capped(311, false), "311");
+/// assert_eq!(capped(10_000, true), "10,000+");
 /// ```
-pub fn capped(n: u64) -> String {
-    let shown = number(i64::try_from(n.min(COUNT_CAP)).unwrap_or(i64::MAX));
-    if n > COUNT_CAP { shown + "+" } else { shown }
+pub fn capped(n: u32, more: bool) -> String {
+    let shown = number(i64::from(n));
+    if more { shown + "+" } else { shown }
 }
 
 /// An id shortened in the middle: ULIDs made together differ at their end.
@@ -204,13 +239,29 @@ pub fn capped(n: u64) -> String {
 /// assert_eq!(short_id("bestellung-größe-ß"), "bestel…e-ß");
 /// ```
 pub fn short_id(id: &str) -> String {
+    cut_middle(id, 14, 6, 3)
+}
+
+/// An id people chose: both its ends say something.
+///
+/// ```
+/// use plimsoll::web::format::middle;
+///
+/// assert_eq!(middle("report-2026-10-revenue"), "report-2026-10-revenue");
+/// assert_eq!(middle("schedule:nightly-report:1794715200"), "schedule:nigh…t:1794715200");
+/// ```
+pub fn middle(id: &str) -> String {
+    cut_middle(id, 27, 13, 12)
+}
+
+/// Cut in the middle when longer than `most` characters.
+fn cut_middle(id: &str, most: usize, head: usize, tail: usize) -> String {
     let length = id.chars().count();
-    if length <= 14 {
+    if length <= most {
         return id.to_owned();
     }
-    let head = id.chars().take(6);
-    let tail = id.chars().skip(length - 3);
-    head.chain(['…']).chain(tail).collect()
+    let tail = id.chars().skip(length - tail);
+    id.chars().take(head).chain(['…']).chain(tail).collect()
 }
 
 /// A size in bytes, by 1,024.

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::body::to_bytes;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
@@ -19,7 +19,7 @@ use tracing::Instrument as _;
 
 use crate::db;
 use crate::web::error::{AppError, Face};
-use crate::web::layout::{self, Layout, Theme};
+use crate::web::layout::{self, Choices, Layout};
 use crate::web::state::App;
 
 /// Forms are small; a route that takes more (a bundle) raises this with its own layer.
@@ -104,6 +104,7 @@ async fn frame(State(app): State<App>, mut request: Request, next: Next) -> Resp
     } else {
         tracing::info_span!("request", request_id = id.as_str(), method = %request.method(), path = request.uri().path())
     };
+    let route = request.extensions().get::<MatchedPath>().cloned();
     request.extensions_mut().insert(id.clone());
 
     let handled = AssertUnwindSafe(next.run(request)).catch_unwind();
@@ -130,7 +131,10 @@ async fn frame(State(app): State<App>, mut request: Request, next: Next) -> Resp
         .or_insert(HeaderValue::from_static("no-store"));
 
     let status = response.status().as_u16();
-    let ms = started.elapsed().as_secs_f64() * 1_000.0;
+    let took = started.elapsed();
+    let ms = took.as_secs_f64() * 1_000.0;
+    let route = route.as_ref().map(MatchedPath::as_str);
+    app.telemetry.answered(route, status, took);
     span.in_scope(|| {
         if asked.quiet {
             tracing::debug!(status, ms, statements, "answered");
@@ -144,7 +148,7 @@ async fn frame(State(app): State<App>, mut request: Request, next: Next) -> Resp
 /// What must be remembered of a request to answer it with an error.
 struct Asked {
     face: Face,
-    theme: Theme,
+    choices: Choices,
     back: String,
     /// Probes and assets would drown the log.
     quiet: bool,
@@ -176,10 +180,10 @@ impl Asked {
         ) || below.is_some_and(|below| below.starts_with("/assets/"));
         Self {
             face,
-            theme: if quiet {
-                Theme::System
+            choices: if quiet {
+                Choices::default()
             } else {
-                Theme::of(headers)
+                Choices::of(headers)
             },
             back: if quiet {
                 String::new()
@@ -211,7 +215,7 @@ async fn with_face(
         None => return Response::from_parts(parts, body),
     };
     span.in_scope(|| error.log());
-    let layout = Layout::new(app, asked.theme, asked.back.clone());
+    let layout = Layout::new(app, asked.choices, asked.back.clone());
     let drawn = error.face(face, layout, id.as_str());
     // What was said beside the body (`Allow`) still holds.
     parts.headers.remove(header::CONTENT_LENGTH);

@@ -213,12 +213,12 @@ async fn pages_are_compressed_when_asked_and_never_kept() {
 
 #[tokio::test]
 async fn every_base_path_has_its_pages_and_the_root_its_probes() {
-    for (base, start) in [("/", "/runs"), ("/x", "/x/runs"), ("/x/y", "/x/y/runs")] {
+    for (base, start) in [("/x", "/x/"), ("/x/y", "/x/y/")] {
         let server = server(base);
         let prefix = base.trim_end_matches('/');
         server.get("/livez").await.assert_text("ok");
         server.get("/up").await.assert_text("ok");
-        for way_in in ["/", base, &format!("{prefix}/")] {
+        for way_in in ["/", base] {
             let response = server.get(way_in).await;
             assert_eq!(text(&response, "location"), start, "{way_in} below {base}");
         }

@@ -13,27 +13,39 @@ use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 
 use crate::web::assets::Assets;
+use crate::web::filters::Shown;
 use crate::web::format::Moment;
 use crate::web::state::{App, BasePath, VERSION};
 
 /// The entries of the main menu, in its order. An entry is added with its page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nav {
+    Overview,
     Runs,
 }
 
 impl Nav {
-    pub const ALL: [Self; 1] = [Self::Runs];
+    pub const ALL: [Self; 2] = [Self::Overview, Self::Runs];
 
     pub fn label(self) -> &'static str {
         match self {
+            Self::Overview => "Overview",
             Self::Runs => "Runs",
         }
     }
 
     pub fn path(self) -> &'static str {
         match self {
+            Self::Overview => "/",
             Self::Runs => "/runs",
+        }
+    }
+
+    /// The key that opens it, after `g`.
+    pub fn key(self) -> char {
+        match self {
+            Self::Overview => 'o',
+            Self::Runs => 'r',
         }
     }
 }
@@ -62,17 +74,35 @@ impl Theme {
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|theme| theme.name() == name)
     }
+}
 
-    pub(super) fn of(headers: &HeaderMap) -> Self {
-        headers
-            .get_all(header::COOKIE)
-            .iter()
-            .filter_map(|value| value.to_str().ok())
-            .flat_map(|value| value.split(';'))
-            .filter_map(|pair| pair.trim().split_once('='))
-            .filter(|(name, _)| *name == Self::COOKIE)
-            .find_map(|(_, value)| Self::parse(value))
-            .unwrap_or_default()
+/// What the operator chose, as their browser remembers it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Choices {
+    pub theme: Theme,
+    /// None is the zone this server was started with.
+    pub zone: Option<Tz>,
+}
+
+impl Choices {
+    pub const ZONE_COOKIE: &str = "plimsoll_zone";
+
+    pub fn of(headers: &HeaderMap) -> Self {
+        let cookies = || {
+            headers
+                .get_all(header::COOKIE)
+                .iter()
+                .filter_map(|value| value.to_str().ok())
+                .flat_map(|value| value.split(';'))
+                .filter_map(|pair| pair.trim().split_once('='))
+        };
+        let named = |wanted: &'static str| cookies().filter(move |(name, _)| *name == wanted);
+        Self {
+            theme: named(Theme::COOKIE)
+                .find_map(|(_, value)| Theme::parse(value))
+                .unwrap_or_default(),
+            zone: named(Self::ZONE_COOKIE).find_map(|(_, value)| value.parse().ok()),
+        }
     }
 }
 
@@ -82,25 +112,29 @@ pub struct Layout {
     pub nav: Option<Nav>,
     pub base: BasePath,
     pub theme: Theme,
+    /// The one zone times are shown and read in.
     pub zone: Tz,
+    /// The zone this server was started with.
+    pub home_zone: Tz,
     /// One "now" for the whole page.
     pub now: DateTime<Utc>,
     pub read_only: bool,
     pub demo: bool,
-    /// Where the theme switch returns to.
+    /// Where the switches of the header return to.
     pub back: String,
     /// htmx asked for the part it swaps, not for the whole page.
     pub partial: bool,
 }
 
 impl Layout {
-    pub(super) fn new(app: &App, theme: Theme, back: String) -> Self {
+    pub(super) fn new(app: &App, choices: Choices, back: String) -> Self {
         Self {
             title: String::new(),
             nav: None,
             base: app.base.clone(),
-            theme,
-            zone: app.zone,
+            theme: choices.theme,
+            zone: choices.zone.unwrap_or(app.zone),
+            home_zone: app.zone,
             now: app.clock.now(),
             read_only: app.read_only,
             demo: app.demo,
@@ -127,12 +161,26 @@ impl Layout {
         self.base.path(below)
     }
 
+    /// The address of an instance's current run.
+    pub fn instance_href(&self, instance_id: &str) -> String {
+        self.href(&format!("/instances/{}", segment(instance_id)))
+    }
+
+    /// The address of one run.
+    pub fn run_href(&self, instance_id: &str, run_id: &str) -> String {
+        self.href(&format!(
+            "/instances/{}/runs/{}",
+            segment(instance_id),
+            segment(run_id)
+        ))
+    }
+
     pub fn asset(&self, name: &str) -> String {
         Assets::url(&self.base, name)
     }
 
-    pub fn moment(&self, at: DateTime<Utc>) -> Moment {
-        Moment::new(at, self.now, self.zone)
+    pub fn moment(&self, at: impl Shown<DateTime<Utc>>) -> Moment {
+        Moment::new(at.shown(), self.now, self.zone)
     }
 
     pub fn is_at(&self, nav: &Nav) -> bool {
@@ -148,6 +196,13 @@ impl Layout {
         self.zone.name()
     }
 
+    /// Zones offered by name: UTC, and this server's own.
+    pub fn zones(&self) -> Vec<&'static str> {
+        let mut zones = vec![Tz::UTC.name(), self.home_zone.name()];
+        zones.dedup();
+        zones
+    }
+
     pub fn version(&self) -> &'static str {
         VERSION
     }
@@ -159,6 +214,13 @@ impl Layout {
     pub fn themes(&self) -> [Theme; Theme::ALL.len()] {
         Theme::ALL
     }
+}
+
+/// Ids are stored text: in a path they must not become more than one segment.
+pub fn segment(text: &str) -> String {
+    url::form_urlencoded::byte_serialize(text.as_bytes())
+        .collect::<String>()
+        .replace('+', "%20")
 }
 
 /// The address to come back to: this one if it can be opened again, the start otherwise.
@@ -184,7 +246,7 @@ impl FromRequestParts<App> for Layout {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
         let headers = &parts.headers;
         let back = back(app, &parts.method, &parts.uri);
-        let mut layout = Self::new(app, Theme::of(headers), back);
+        let mut layout = Self::new(app, Choices::of(headers), back);
         layout.partial = wants_part(headers);
         Ok(layout)
     }

@@ -3,6 +3,7 @@
 
 pub mod api;
 pub mod assets;
+pub mod collector;
 #[cfg(test)]
 mod contrast;
 pub mod error;
@@ -14,3 +15,4 @@ pub mod marks;
 pub mod pages;
 pub mod routes;
 pub mod state;
+pub mod telemetry;

@@ -7,7 +7,7 @@ use axum::routing::{get, post};
 
 use crate::web::api::{self, flows};
 use crate::web::error::AppError;
-use crate::web::pages::{find, run, runs, styleguide, theme};
+use crate::web::pages::{choose, find, overview, run, runs, styleguide};
 use crate::web::state::App;
 use crate::web::{assets, frame};
 
@@ -23,16 +23,34 @@ pub(super) fn table(app: &App) -> Router<App> {
         .route("/livez", get(alive))
         .route("/up", get(alive))
         .route("/readyz", get(ready))
+        .route("/metrics", get(api::prometheus::show))
         // Pages.
+        .route(&at("/"), get(overview::show))
         .route(&at("/runs"), get(runs::show))
         .route(&at("/find"), get(find::show))
         .route(&at("/instances/{instance}"), get(run::current))
         .route(&at("/instances/{instance}/runs/{run}"), get(run::selected))
+        .route(
+            &at("/instances/{instance}/runs/{run}/history"),
+            get(run::history::show),
+        )
+        .route(
+            &at("/instances/{instance}/runs/{run}/payload"),
+            get(run::payload::show),
+        )
+        .route(&at("/instances/{instance}/runs/{run}/card"), get(run::card))
         .route(&at("/styleguide"), get(styleguide::show))
-        .route(&at("/theme"), post(theme::choose))
+        .route(&at("/theme"), post(choose::theme))
+        .route(&at("/zone"), post(choose::zone))
         // JSON, at the paths Waterline's scripts already use.
         .route(&at("/api/flows/{id}"), get(flows::list_or_run))
         .route(&at("/api/instances/{instance}"), get(api::runs::current))
+        .route(
+            &at("/api/operator-metrics"),
+            get(api::metrics::operator_metrics),
+        )
+        .route(&at("/api/stats"), get(api::metrics::stats))
+        .route(&at("/api/v2/health"), get(api::metrics::v2_health))
         .route(
             &at("/api/instances/{instance}/runs/{run}"),
             get(api::runs::selected),
@@ -51,17 +69,16 @@ pub(super) fn table(app: &App) -> Router<App> {
         )
         // What pages are made of.
         .route(&at("/assets/{*path}"), get(assets::show))
-        // The way in.
-        .route("/", get(start))
         .fallback(async || AppError::no_such_page());
     if !app.base.as_str().is_empty() {
-        table = table.route(&at(""), get(start)).route(&at("/"), get(start));
+        // The ways in.
+        table = table.route("/", get(start)).route(&at(""), get(start));
     }
     table
 }
 
 async fn start(State(app): State<App>) -> Redirect {
-    Redirect::to(&app.base.path("/runs"))
+    Redirect::to(&app.base.path("/"))
 }
 
 /// The process answers; nothing else is asked.

@@ -13,8 +13,11 @@ use crate::clock::Clock;
 use crate::db::Db;
 use crate::durable::engine_config::EngineConfig;
 use crate::durable::export::{Policy, SigningKey};
+use crate::durable::store::past::HistoryCache;
 use crate::durable::store::runs::counts::CountCache;
+use crate::web::collector::{self, Collector};
 use crate::web::error::AppError;
+use crate::web::telemetry::Telemetry;
 
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -38,6 +41,14 @@ pub struct Settings {
     pub export: ExportSettings,
     /// Counts of the run list, computed once for all viewers.
     pub counts: CountCache,
+    /// Histories that were read already.
+    pub past: HistoryCache,
+    /// How the fleet's numbers are gathered.
+    pub gathering: collector::Options,
+    /// What gathers them; made with the app where there is a database.
+    pub collector: Option<Collector>,
+    /// What this process itself does.
+    pub telemetry: Telemetry,
     /// How long a handler may take before the caller gets an answer anyway.
     pub request_timeout: Duration,
 }
@@ -61,14 +72,32 @@ impl Default for Settings {
             engine: EngineConfig::defaults(),
             export: ExportSettings::default(),
             counts: CountCache::default(),
+            past: HistoryCache::default(),
+            gathering: collector::Options::default(),
+            collector: None,
+            telemetry: Telemetry::default(),
             request_timeout: Duration::from_secs(30),
         }
     }
 }
 
 impl App {
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(mut settings: Settings) -> Self {
+        if let (Some(db), None) = (&settings.db, &settings.collector) {
+            settings.collector = Some(Collector::new(
+                db.clone(),
+                settings.clock,
+                settings.engine.clone(),
+                settings.gathering.clone(),
+            ));
+        }
         Self(Arc::new(settings))
+    }
+
+    /// The fleet's numbers, for a page that cannot be without them.
+    pub fn collector(&self) -> Result<&Collector, AppError> {
+        self.db()?;
+        self.collector.as_ref().ok_or(AppError::Timeout)
     }
 
     /// The database, for a page that cannot be without one.

@@ -1,9 +1,9 @@
 //! Our JSON beside the engine's: what differs, where, and which differences are meant.
 
 use std::{
-    cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     fs,
+    io::Write as _,
     path::Path,
 };
 
@@ -23,11 +23,10 @@ struct Meant {
     _reason: String,
 }
 
-/// `tests/differences.json`, and which of its entries were met.
+/// `tests/differences.json`.
 #[derive(Debug)]
 pub struct Differences {
     meant: Vec<Meant>,
-    met: RefCell<BTreeSet<usize>>,
 }
 
 impl Differences {
@@ -36,28 +35,27 @@ impl Differences {
         let text = fs::read_to_string(file).expect("tests/differences.json can be read");
         Self {
             meant: serde_json::from_str(&text).expect("tests/differences.json is a list"),
-            met: RefCell::default(),
         }
     }
 
     pub fn is_meant(&self, scenario: &str, path: &str) -> bool {
-        let found = self
-            .meant
+        self.meant
             .iter()
-            .position(|meant| like(&meant.scenario, scenario) && like(&meant.path, path));
-        self.met.borrow_mut().extend(found);
-        found.is_some()
+            .any(|meant| like(&meant.scenario, scenario) && like(&meant.path, path))
     }
 }
 
 /// Collects what differs.
 #[derive(Debug)]
 pub struct Comparison {
-    /// Paths that carry a sentence: both sides must have one, its words are ours.
+    /// Paths that carry a sentence, `*` standing for anything: both sides must have one, its words are ours.
     prose: &'static [&'static str],
     deliberate: Differences,
     compared: usize,
+    fields: usize,
+    explained: usize,
     differences: Vec<String>,
+    paths: BTreeMap<String, usize>,
 }
 
 impl Comparison {
@@ -66,7 +64,10 @@ impl Comparison {
             prose,
             deliberate: Differences::load(),
             compared: 0,
+            fields: 0,
+            explained: 0,
             differences: Vec::new(),
+            paths: BTreeMap::new(),
         }
     }
 
@@ -95,12 +96,26 @@ impl Comparison {
             // PHP writes an empty map as a list.
             (Some(Value::Object(map)), Some(Value::Array(list)))
             | (Some(Value::Array(list)), Some(Value::Object(map)))
-                if map.is_empty() && list.is_empty() => {}
-            (Some(Value::String(_)), Some(Value::String(_))) if self.prose.contains(&path) => {}
-            (a, b) if a == b || self.deliberate.is_meant(scenario, path) => {}
+                if map.is_empty() && list.is_empty() =>
+            {
+                self.fields += 1;
+            }
+            (Some(Value::String(_)), Some(Value::String(_)))
+                if self.prose.iter().any(|prose| like(prose, path)) => {}
+            // PHP writes 1.0 and 1 alike.
+            (Some(Value::Number(a)), Some(Value::Number(b))) if a.as_f64() == b.as_f64() => {
+                self.fields += 1;
+            }
+            (a, b) if a == b => self.fields += 1,
             (a, b) => {
+                self.fields += 1;
+                if self.deliberate.is_meant(scenario, path) {
+                    self.explained += 1;
+                    return;
+                }
                 let shown = |v: Option<&Value>| v.map_or("absent".into(), ToString::to_string);
                 let (a, b) = (shown(a), shown(b));
+                *self.paths.entry(path.to_owned()).or_default() += 1;
                 self.differences
                     .push(format!("{scenario}: {path}: ours {a}, the engine's {b}"));
             }
@@ -109,12 +124,16 @@ impl Comparison {
 
     /// Says how much was compared; fails when anything differs.
     pub fn finish(self, what: &str) {
-        eprintln!(
-            "COMPARED: {} {what}; {} of {} deliberate differences met",
+        report(&format!(
+            "{what}: {} runs, {} fields compared, {} unexplained differences, {} deliberate",
             self.compared,
-            self.deliberate.met.borrow().len(),
-            self.deliberate.meant.len()
-        );
+            self.fields,
+            self.differences.len(),
+            self.explained
+        ));
+        for (path, count) in &self.paths {
+            eprintln!("  {count:6} {path}");
+        }
         // A few of each kind: the same path at other positions tells nothing new.
         let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
         let shown = self.differences.iter().filter(|difference| {
@@ -131,6 +150,21 @@ impl Comparison {
             shown.take(100).cloned().collect::<Vec<_>>().join("\n")
         );
         assert!(self.compared > 0, "nothing was compared");
+    }
+}
+
+/// Says what was compared, and writes it where `./test` looks for it.
+pub fn report(line: &str) {
+    println!("corpus: {line}");
+    if let Some(file) = std::env::var_os("PLIMSOLL_CORPUS_REPORT") {
+        let mut file = fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(file)
+            .expect("PLIMSOLL_CORPUS_REPORT can be written");
+        // One write per line: tests of other processes append to the same file.
+        file.write_all(format!("{line}\n").as_bytes())
+            .expect("PLIMSOLL_CORPUS_REPORT can be written");
     }
 }
 

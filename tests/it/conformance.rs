@@ -3,31 +3,41 @@
 use std::{
     collections::BTreeMap,
     fs,
+    io::Write as _,
     path::{Path, PathBuf},
 };
 
 use chrono::{DateTime, Utc};
 use plimsoll::{
-    db::{Db, Settings},
+    db::{Db, Dialect, Settings},
     durable::{
         engine_config::EngineConfig,
         projection::{Context, Projected, detail::detail},
-        store::snapshot::{RunSnapshot, TimelineCache},
+        store::{
+            schema,
+            snapshot::{RunSnapshot, TimelineCache},
+        },
     },
 };
 use serde_json::Value;
 
-use crate::{compare::Differences, rig};
+use crate::{
+    compare::{self, Differences},
+    rig::{self, TestDb, on_every_database},
+};
 
-/// One run of the corpus with what the engine says of it.
-struct Case {
+/// One recorded database, with what the engine says of each run in it.
+struct State {
     name: String,
     database: PathBuf,
     now: DateTime<Utc>,
-    config: PathBuf,
-    run_id: String,
-    expected: Value,
+    config: EngineConfig,
+    /// The engine's detail by run id.
+    runs: BTreeMap<String, Value>,
 }
+
+/// Where rows must first be copied, one in so many of the engine-test states is compared.
+const EVERY: usize = 4;
 
 /// Sentences are ours to write (run-detail.md 0.3), and what needs PHP classes cannot be known.
 const PROSE: &[&str] = &[
@@ -41,115 +51,110 @@ const PROSE: &[&str] = &[
     "exception_resolution_error",
 ];
 
-#[tokio::test]
-async fn every_run_of_the_corpus_is_told_as_the_engine_tells_it() {
-    let Some(root) = rig::corpus_unpacked() else {
-        return;
-    };
-    let mut cases = scenarios(&root);
-    cases.extend(engine_test_states(&root));
-    let only = std::env::var("PLIMSOLL_CONFORM").ok();
-    let mut report = Report::default();
-    for case in &cases {
-        let actual = project(case).await;
-        report.compare(case, &actual, only.as_deref());
-    }
-    report.finish(cases.len());
-}
-
-async fn project(case: &Case) -> Value {
-    let db = Db::connect(&Settings {
-        pool_size: 1,
-        ..Settings::new(format!("sqlite:{}", case.database.display()))
-    })
-    .await
-    .expect("a corpus database opens");
-    let mut snapshot = db.snapshot().await.expect("a snapshot");
-    let run = RunSnapshot::load(&mut snapshot, &case.run_id, TimelineCache::Whole)
-        .await
-        .unwrap_or_else(|error| panic!("{}: {error}", case.name))
-        .unwrap_or_else(|| panic!("{}: no run {}", case.name, case.run_id));
-    snapshot.end().await;
-    db.close().await;
-    let config = EngineConfig::load(Some(&case.config)).expect("the engine's configuration");
-    detail(
-        &Projected::of(Context {
-            snapshot: &run,
-            now: case.now,
-            config: &config,
-        }),
-        None,
-    )
-}
-
-fn scenarios(root: &Path) -> Vec<Case> {
-    let mut cases = Vec::new();
-    for scenario in folders(&root.join("scenarios")) {
-        let now = fs::read_to_string(scenario.join("now.txt")).expect("now.txt");
-        for run in folders(&scenario.join("runs")) {
-            let nocode = run.join("nocode/detail.json");
-            let file = if nocode.exists() {
-                nocode
-            } else {
-                run.join("detail.json")
-            };
-            let Ok(text) = fs::read_to_string(&file) else {
-                continue;
-            };
-            let mut expected: Value = serde_json::from_str(&text).expect("detail.json");
-            // The engine remembers the fleet for a second of its clock. The views without code
-            // were written by one process under frozen clocks, so some show another's fleet.
-            if let Ok(text) = fs::read_to_string(run.join("detail.json")) {
-                let mut own: Value = serde_json::from_str(&text).expect("detail.json");
-                expected["compatibility_fleet"] = own["compatibility_fleet"].take();
-            }
-            cases.push(Case {
-                name: scenario.file_name().unwrap().to_string_lossy().into_owned(),
-                database: scenario.join("db.sqlite"),
-                now: now.trim().parse().expect("a moment"),
-                config: scenario.join("engine-config.json"),
-                run_id: run.file_name().unwrap().to_string_lossy().into_owned(),
-                expected,
-            });
-        }
-    }
-    cases
-}
-
-fn engine_test_states(root: &Path) -> Vec<Case> {
-    let mut cases = Vec::new();
-    for state in folders(&root.join("engine-test-states")) {
-        let read = |name: &str| -> Value {
-            serde_json::from_str(
-                &fs::read_to_string(state.join(name)).expect("a file of the state"),
-            )
-            .expect("JSON")
+on_every_database! {
+    async fn every_run_of_the_corpus_is_told_as_the_engine_tells_it(db: TestDb) {
+        let Some(root) = rig::corpus_unpacked() else {
+            return;
         };
-        let (mut views, meta) = (read("views.json"), read("meta.json"));
-        let now = views["now"]
+        let tables: Vec<_> = schema::tables().iter().map(|table| table.name).collect();
+        let recorded = db.dialect() == Dialect::Sqlite;
+        let states = folders(&root.join("engine-test-states"));
+        let states = states.iter().step_by(if recorded { 1 } else { EVERY });
+        let scenarios = folders(&root.join("scenarios"));
+        let states = scenarios.iter().map(|folder| scenario(folder)).chain(states.map(|folder| engine_test_state(folder)));
+        let mut report = Report::default();
+        for state in states {
+            if recorded {
+                // The engine's own file, as it wrote it.
+                let file = Settings::new(format!("sqlite:{}", state.database.display()));
+                let file = Db::connect(&Settings { pool_size: 1, ..file }).await.expect("a corpus database opens");
+                report.compare_all(&state, &file).await;
+                file.close().await;
+            } else {
+                rig::copy_sqlite(&state.database, &db).await;
+                report.compare_all(&state, &db.read_only).await;
+                rig::empty(&db, &tables).await;
+            }
+        }
+        report.finish(db.dialect());
+    }
+}
+
+async fn project(state: &State, db: &Db, run_id: &str) -> Value {
+    let mut snapshot = db.snapshot().await.expect("a snapshot");
+    let run = RunSnapshot::load(&mut snapshot, run_id, TimelineCache::Whole)
+        .await
+        .unwrap_or_else(|error| panic!("{}: {error}", state.name))
+        .unwrap_or_else(|| panic!("{}: no run {run_id}", state.name));
+    snapshot.end().await;
+    let projected = Projected::of(Context {
+        snapshot: &run,
+        now: state.now,
+        config: &state.config,
+    });
+    serde_json::to_value(detail(&projected, None)).expect("JSON")
+}
+
+fn json(file: &Path) -> Value {
+    let text =
+        fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    serde_json::from_str(&text).expect("JSON")
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap().to_string_lossy().into_owned()
+}
+
+fn scenario(folder: &Path) -> State {
+    let now = fs::read_to_string(folder.join("now.txt")).expect("now.txt");
+    let mut runs = BTreeMap::new();
+    for run in folders(&folder.join("runs")) {
+        let (with_code, nocode) = (run.join("detail.json"), run.join("nocode/detail.json"));
+        let has_nocode = nocode.exists();
+        if !has_nocode && !with_code.exists() {
+            continue;
+        }
+        let mut expected = json(if has_nocode { &nocode } else { &with_code });
+        // The engine remembers the fleet for a second of its clock. The views without code
+        // were written by one process under frozen clocks, so some show another's fleet.
+        if has_nocode && with_code.exists() {
+            expected["compatibility_fleet"] = json(&with_code)["compatibility_fleet"].take();
+        }
+        runs.insert(name(&run), expected);
+    }
+    State {
+        name: name(folder),
+        database: folder.join("db.sqlite"),
+        now: now.trim().parse().expect("a moment"),
+        config: EngineConfig::load(Some(&folder.join("engine-config.json")))
+            .expect("the engine's configuration"),
+        runs,
+    }
+}
+
+fn engine_test_state(folder: &Path) -> State {
+    let (mut views, meta) = (
+        json(&folder.join("views.json")),
+        json(&folder.join("meta.json")),
+    );
+    let mut config = tempfile::NamedTempFile::new().expect("a temporary file");
+    write!(config, "{}", meta["workflows"]).expect("the configuration is written");
+    let details = views["runs"].as_object_mut().into_iter().flatten();
+    let details = details.map(|(run, views)| (run.clone(), views["detail"].take()));
+    State {
+        name: name(folder),
+        database: folder.join("db.sqlite"),
+        // The engine itself fails on some states (run-detail.md 11.1): nothing to compare.
+        runs: details
+            .filter(|(_, detail)| detail.is_object() && detail.get("__exception").is_none())
+            .collect(),
+        now: views["now"]
             .as_str()
             .expect("now")
             .parse()
-            .expect("a moment");
-        let config = state.join("workflows.json");
-        fs::write(&config, meta["workflows"].to_string()).expect("the configuration, unpacked");
-        for (run_id, run) in views["runs"].as_object_mut().into_iter().flatten() {
-            let expected = run["detail"].take();
-            // The engine itself fails on some states (run-detail.md 11.1): nothing to compare.
-            if !expected.is_object() || expected.get("__exception").is_some() {
-                continue;
-            }
-            cases.push(Case {
-                name: state.file_name().unwrap().to_string_lossy().into_owned(),
-                database: state.join("db.sqlite"),
-                now,
-                config: config.clone(),
-                run_id: run_id.clone(),
-                expected,
-            });
-        }
+            .expect("a moment"),
+        config: EngineConfig::load(Some(config.path())).expect("the engine's configuration"),
     }
-    cases
 }
 
 pub fn folders(root: &Path) -> Vec<PathBuf> {
@@ -168,6 +173,7 @@ pub fn folders(root: &Path) -> Vec<PathBuf> {
 
 #[derive(Default)]
 struct Report {
+    runs: u64,
     fields: u64,
     missing: BTreeMap<String, u64>,
     /// Path without indices → count and the first few examples.
@@ -177,24 +183,35 @@ struct Report {
 }
 
 impl Report {
-    fn compare(&mut self, case: &Case, actual: &Value, only: Option<&str>) {
-        let (Some(expected), Some(actual)) = (case.expected.as_object(), actual.as_object()) else {
+    async fn compare_all(&mut self, state: &State, db: &Db) {
+        for (run_id, expected) in &state.runs {
+            let actual = project(state, db, run_id).await;
+            self.compare(
+                &format!("{} {run_id}", state.name),
+                state,
+                expected,
+                &actual,
+            );
+        }
+    }
+
+    fn compare(&mut self, case: &str, state: &State, expected: &Value, actual: &Value) {
+        let (Some(expected), Some(actual)) = (expected.as_object(), actual.as_object()) else {
             return;
         };
+        self.runs += 1;
         for (key, expected) in expected {
-            if only.is_some_and(|only| !only.split(',').any(|name| name == key))
-                || PROSE.contains(&key.as_str())
-            {
+            if PROSE.contains(&key.as_str()) {
                 continue;
             }
             match actual.get(key) {
                 None => *self.missing.entry(key.clone()).or_default() += 1,
-                Some(actual) => self.walk(case, key, expected, actual),
+                Some(actual) => self.walk((case, &state.name), key, expected, actual),
             }
         }
     }
 
-    fn walk(&mut self, case: &Case, path: &str, expected: &Value, actual: &Value) {
+    fn walk(&mut self, case: (&str, &str), path: &str, expected: &Value, actual: &Value) {
         let empty = |value: &Value| {
             value.as_array().is_some_and(Vec::is_empty)
                 || value.as_object().is_some_and(serde_json::Map::is_empty)
@@ -229,7 +246,7 @@ impl Report {
                 if self
                     .differences
                     .get_or_insert_with(Differences::load)
-                    .is_meant(&case.name, path)
+                    .is_meant(case.1, path)
                 {
                     self.explained += 1;
                     return;
@@ -239,9 +256,8 @@ impl Report {
                 *count += 1;
                 if examples.len() < 3 {
                     examples.push(format!(
-                        "{} {} {path}: engine {} ours {}",
-                        case.name,
-                        case.run_id,
+                        "{} {path}: engine {} ours {}",
+                        case.0,
                         short(e),
                         short(a)
                     ));
@@ -250,12 +266,16 @@ impl Report {
         }
     }
 
-    fn finish(self, runs: usize) {
+    fn finish(self, dialect: Dialect) {
         let different: u64 = self.different.values().map(|(count, _)| count).sum();
-        println!(
-            "corpus: {runs} runs compared, {} fields compared, {different} differences, {} deliberate",
-            self.fields, self.explained
-        );
+        compare::report(&format!(
+            "run details on {}: {} runs, {} fields compared, {} unexplained differences, {} deliberate",
+            dialect.name(),
+            self.runs,
+            self.fields,
+            different + self.missing.values().sum::<u64>(),
+            self.explained
+        ));
         for (path, (count, examples)) in &self.different {
             println!("  {count:6} {path}");
             for example in examples {
@@ -265,6 +285,7 @@ impl Report {
         for (key, count) in &self.missing {
             println!("  {count:6} {key} is missing from ours");
         }
+        assert!(self.runs > 0, "nothing was compared");
         assert!(
             self.different.is_empty() && self.missing.is_empty(),
             "{different} differences, {} keys missing",

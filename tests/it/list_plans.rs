@@ -11,7 +11,7 @@ use plimsoll::{
             counts::{CAP, CountCache},
             extras,
         },
-        stored::ListedRun,
+        stored::{ListedRun, Notices},
     },
 };
 use serde_json::Value;
@@ -92,7 +92,12 @@ async fn statements(db: &Db, filter: &Filter) -> Vec<(String, Statement)> {
         let (first, all) = recorded(runs::page::<ListedRun>(&mut snapshot, &request)).await;
         keep("first page", all);
         let first = first.unwrap();
-        let (beside, all) = recorded(extras::beside(&mut snapshot, &first.rows)).await;
+        let (beside, all) = recorded(extras::beside(
+            &mut snapshot,
+            &first.rows,
+            &mut Notices::default(),
+        ))
+        .await;
         beside.unwrap();
         keep("beside", all);
         request.cursor = first.next;
@@ -134,7 +139,7 @@ async fn statements(db: &Db, filter: &Filter) -> Vec<(String, Statement)> {
     sent
 }
 
-async fn script(db: &TestDb, sql: &'static str) {
+pub async fn script(db: &TestDb, sql: &'static str) {
     let mut tx = db.writable.write().await.unwrap();
     tx.script(sql).await.unwrap();
     tx.commit().await.unwrap();
@@ -207,7 +212,7 @@ fn short(sql: &str) -> String {
 }
 
 /// The database's plan: lines for SQLite, JSON for the others.
-async fn explain(db: &Db, statement: &Statement) -> String {
+pub async fn explain(db: &Db, statement: &Statement) -> String {
     let mut q = db.statement();
     q.push(db.dialect().pick(
         "explain query plan ",

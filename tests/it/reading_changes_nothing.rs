@@ -55,7 +55,7 @@ async fn table_digest(db: &Db, table: &'static Table) -> (usize, u64) {
 fn example(field: &Field) -> String {
     let value = match field.kind {
         Kind::Exact(_) | Kind::Prefix(_) | Kind::Contains(_) => "o".to_owned(),
-        Kind::Choice(_, words) => words[0].to_owned(),
+        Kind::Choice(_, words) | Kind::Word(_, words) => words[0].to_owned(),
         Kind::Flag(_)
         | Kind::Presence(_)
         | Kind::IsTerminal
@@ -63,6 +63,8 @@ fn example(field: &Field) -> String {
         | Kind::NeedsRepair => "1".to_owned(),
         Kind::FailureCategory => categories()[0].to_owned(),
         Kind::TaskProblem => task_problems()[0].to_owned(),
+        Kind::RepairState => "repairable".to_owned(),
+        Kind::Attention => "long_waits".to_owned(),
         Kind::Label | Kind::SearchAttribute => {
             return format!("{}[team]=blue", field.name);
         }
@@ -87,7 +89,9 @@ on_every_database! {
         let mut paths: Vec<String> = [
             "/", "/livez", "/up", "/readyz", "/favicon.ico", "/waterline", "/waterline/", "/waterline/runs", "/waterline/styleguide",
             "/waterline/find", "/waterline/find?q=nothing", "/waterline/nowhere", "/waterline/instances/nobody",
-            "/waterline/instances/nobody/runs/none", "/waterline/api/nowhere", "/waterline/runs?status=bogus",
+            "/waterline/instances/nobody/runs/none", "/waterline/api/instances/nobody", "/waterline/api/instances/nobody/runs/none",
+            "/waterline/api/flows/nobody", "/waterline/api/instances/nobody?history_limit=7", "/waterline/api/nowhere", "/waterline/runs?status=bogus",
+            "/waterline/", "/metrics", "/waterline/api/operator-metrics?fresh=1", "/waterline/api/stats", "/waterline/api/v2/health",
             "/waterline/runs?cursor=prev~~x", "/waterline/runs?sort_direction=asc&per_page=100",
         ]
         .map(str::to_owned)
@@ -106,12 +110,17 @@ on_every_database! {
             paths.push(format!("/waterline/instances/{instance}"));
             paths.push(format!("/waterline/instances/{instance}/runs/{run}"));
             paths.push(format!("/waterline/find?q={run}"));
+            paths.push(format!("/waterline/api/instances/{instance}"));
+            paths.push(format!("/waterline/api/instances/{instance}?history_limit=50"));
+            paths.push(format!("/waterline/api/instances/{instance}/runs/{run}"));
+            paths.push(format!("/waterline/api/flows/{run}?history_limit=all"));
+            paths.push(format!("/waterline/api/flows/{instance}"));
         }
         for path in &paths {
             open(&server, path).await;
         }
         // What changes something is asked for with another method, which pages refuse.
-        for path in ["/waterline/runs", "/waterline/api/flows/all"] {
+        for path in ["/waterline/runs", "/waterline/api/flows/all", "/waterline/api/instances/nobody", "/waterline/api/instances/nobody/runs/none"] {
             assert_eq!(server.post(path).await.status_code(), 405, "{path}");
             assert_eq!(server.delete(path).await.status_code(), 405, "{path}");
         }

@@ -5,10 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll::{
     db::{Db, Dialect},
-    durable::store::schema::{self, Verdict},
+    durable::store::schema::{self, SchemaReport, Verdict},
 };
 
-use crate::rig::{self, TestDb, on_every_database};
+use crate::{
+    rig::{self, TestDb, on_every_database},
+    shop,
+};
 
 async fn script(db: &Db, sql: &'static str) {
     let mut tx = db.write().await.unwrap();
@@ -102,6 +105,57 @@ on_every_database! {
         // An existing engine database is never migrated.
         assert!(!schema::create(&db.writable).await.unwrap());
         assert_eq!(schema::check(&db.read_only).await.unwrap(), report);
+    }
+
+    async fn an_older_engine_is_read_without_what_it_lacks(db: TestDb) {
+        shop::fill(&db).await;
+        let full = schema::check(&db.read_only).await.unwrap();
+        let optional = schema::tables().iter().map(|table| table.name).filter(|table| {
+            !["workflow_instances", "workflow_runs", "workflow_history_events"].contains(table)
+        });
+        // A table that stands in hides the one that is there: as if it were not.
+        let mut lacking: Vec<_> = optional.map(|table| SchemaReport { missing_tables: vec![table], ..full.clone() }).collect();
+        if db.dialect() == Dialect::Sqlite {
+            script(&db.writable, "drop index {workflow_failures_failure_category_index}").await;
+        }
+        script(
+            &db.writable,
+            "alter table {workflow_failures} drop column failure_category;
+             alter table {workflow_failures} drop column non_retryable;
+             alter table {workflow_failures} drop column handled;
+             alter table {activity_executions} drop column retry_policy;
+             alter table {workflow_run_summaries} drop column visibility_labels;
+             alter table {workflow_run_summaries} drop column wait_reason;
+             alter table {workflow_run_summaries} drop column duration_ms;
+             alter table {workflow_tasks} drop column last_claim_error;",
+        )
+        .await;
+        let report = schema::check(&db.read_only).await.unwrap();
+        assert_eq!(report.verdict, Verdict::Older, "{report}");
+        let columns = report.missing_columns.clone();
+        lacking.push(report);
+        for report in &mut lacking {
+            let missing = report.missing_tables.clone();
+            report.missing_columns = columns.clone();
+            report.missing_columns.retain(|(table, _)| !missing.contains(table));
+            let older = db.read_only.clone().with_stand_ins(schema::stand_ins(report, db.dialect()));
+            let server = shop::server(&older);
+            for path in [
+                "/waterline/runs",
+                "/waterline/runs?failure_category=activity",
+                "/waterline/runs?non_retryable=1&namespace=production",
+                "/waterline/runs?label[team]=blue",
+                "/waterline/runs?search_attribute[tier]=gold",
+                "/waterline/runs?needs_repair=1",
+                "/waterline/api/flows/all",
+                "/waterline/api/flows/failed",
+                "/waterline/api/instances/ord-48288",
+                "/waterline/find?q=ord-48288",
+            ] {
+                let status = server.get(path).await.status_code();
+                assert!(status == 200 || status == 303, "{missing:?}: {path}: {status}");
+            }
+        }
     }
 
     async fn a_newer_engine_is_named_by_what_we_do_not_know(db: TestDb) {

@@ -3,8 +3,15 @@
 
 use plimsoll::{
     db::{Db, Dialect, Settings},
-    demo::seed::{self, Plan, Projections, SeedError},
-    durable::store::schema,
+    demo::seed::{self, Plan, Projections, SeedError, Shape},
+    durable::{
+        engine_config::EngineConfig,
+        projection::{Context, Projected, drift, retries},
+        store::{
+            schema,
+            snapshot::{RunSnapshot, TimelineCache},
+        },
+    },
 };
 
 use crate::rig::{TestDb, on_every_database};
@@ -13,6 +20,7 @@ fn plan(seed: u64) -> Plan {
     Plan {
         runs: 200,
         events_per_run: 8,
+        shape: Shape::Busy,
         seed,
         clock: "2026-06-01T12:00:00Z".parse().unwrap(),
         projections: Projections::All,
@@ -62,6 +70,47 @@ on_every_database! {
         let refused = seed::refuse_foreign_runs(&db.writable).await;
         assert!(matches!(refused, Err(SeedError::Refused(_))), "{refused:?}");
     }
+
+    async fn a_long_run_shows_every_activity_with_its_tries_and_what_it_waits_for(db: TestDb) {
+        let plan = Plan {
+            runs: 1,
+            events_per_run: 500,
+            shape: Shape::Long {
+                payload_bytes: 1_800,
+            },
+            ..plan(42)
+        };
+        let now = plan.clock;
+        seed::load(&db.writable, plan, |_| ()).await.unwrap();
+        let mut q = db.read_only.statement();
+        q.push("select id from {workflow_runs}");
+        let run = db.read_only.fetch(q).await.unwrap()[0].text("id").unwrap();
+
+        let mut snapshot = db.read_only.snapshot().await.unwrap();
+        let run = RunSnapshot::load(&mut snapshot, &run, TimelineCache::Whole)
+            .await
+            .unwrap()
+            .unwrap();
+        let config = EngineConfig::defaults();
+        let projected = Projected::of(Context {
+            snapshot: &run,
+            now,
+            config: &config,
+        });
+        assert_eq!(drift::drift(&projected), []);
+        assert_eq!(run.events.len(), 500);
+        let (last, done) = projected.activities.split_last().unwrap();
+        assert!(done.iter().all(|activity| activity.status == "completed".into()));
+        let twice = done.iter().filter(|activity| activity.attempts.len() == 2);
+        assert_eq!(twice.count(), done.len().div_ceil(2));
+        assert_eq!((last.status.as_str(), last.attempts.len()), ("pending", 1));
+        let retry = retries::retry_state(projected.cx, last).unwrap();
+        assert!(retry.waiting && retry.ahead[0].at > Some(now), "{retry:?}");
+        let open: Vec<_> = projected.waits.iter().filter(|wait| wait.is_open()).collect();
+        assert_eq!(open.len(), 1);
+        assert!(projected.tasks.iter().all(|task| !task.synthetic));
+        assert!(projected.failures.is_empty());
+    }
 }
 
 #[tokio::test]
@@ -73,6 +122,8 @@ async fn the_command_makes_a_file_of_its_own_and_explains_what_it_will_not_do() 
         table_prefix: String::new(),
         runs: 20,
         events_per_run: 5,
+        shape: plimsoll::cli::seed::ShapeArg::Busy,
+        payload_bytes: 1_800,
         seed: 42,
         create: true,
         clock: Some("2026-06-01T12:00:00Z".parse().unwrap()),

@@ -8,7 +8,10 @@ use super::{
     draft::{CODEC, Cause, Draft, NextTask, Subject, Time, Wait, joined, stamp},
     mix::RESULTS,
 };
-use crate::demo::rows::InsertRow;
+use crate::demo::{
+    builder::{Thrown, blob},
+    rows::InsertRow,
+};
 
 /// How an activity ends, or where it stands.
 #[derive(Clone, Debug)]
@@ -20,6 +23,35 @@ pub enum Activity {
     Ready,
     Backoff,
 }
+
+/// What the events of a long run's activities hold beside what every event does.
+#[derive(Clone, Debug)]
+pub struct Snapped {
+    arguments: String,
+    thrown: Thrown,
+}
+
+impl Snapped {
+    /// What an event of a long run holds on average beside the activity's arguments.
+    const REST: usize = 1_500;
+
+    /// With arguments that make up what an average event lacks.
+    pub fn new(payload_bytes: usize) -> Self {
+        // Encoded text is a third longer than its bytes.
+        let length = payload_bytes.saturating_sub(Self::REST) * 3 / 4;
+        let words = "line item, ".repeat(length / 11);
+        Self {
+            arguments: blob(&json!([words])),
+            thrown: Thrown::new("RuntimeException", UPSTREAM).code(503).at(
+                "/srv/shop/app/Activities/Gateway.php",
+                88,
+                "App\\Activities\\Gateway",
+            ),
+        }
+    }
+}
+
+const UPSTREAM: &str = "Upstream answered 503";
 
 const LEASE: TimeDelta = TimeDelta::seconds(300);
 
@@ -46,6 +78,9 @@ struct Doing {
     status: &'static str,
     result: Option<&'static str>,
     task: String,
+    /// When that task could be taken.
+    available: Time,
+    retried: Option<Json>,
 }
 
 impl Doing {
@@ -74,8 +109,55 @@ impl Doing {
         }
     }
 
+    fn task_payload(&self) -> Json {
+        let execution = json!({"activity_execution_id": self.id});
+        match &self.retried {
+            Some(Json::Object(retried)) => joined(execution, retried.clone()),
+            _ => execution,
+        }
+    }
+
     fn attempt_keys(&self) -> Json {
         json!({"activity_attempt_id": self.attempt, "attempt_number": self.attempts})
+    }
+}
+
+impl Snapped {
+    /// The whole execution and its task as they stood, and what was thrown.
+    fn fill(&self, event: &str, doing: &Doing, task: Option<&str>, payload: &mut Json) {
+        let queue = payload["activity"]["queue"].clone();
+        let activity = &mut payload["activity"];
+        activity["retry_policy"] = retry_policy();
+        activity["connection"] = json!("redis");
+        activity["arguments"] = json!(self.arguments);
+        if let Some(closed) = doing.closed {
+            activity["closed_at"] = json!(stamp(closed));
+        }
+        if let Some(result) = doing.result {
+            activity["result"] = json!(result);
+        }
+        if event == "ActivityRetryScheduled" {
+            activity["exception"] = json!(self.thrown.encoded());
+            payload["exception_type"] = Json::Null;
+            payload["code"] = json!(self.thrown.code);
+            payload["exception"] = self.thrown.json();
+        }
+        let scheduled = event == "ActivityScheduled";
+        let leased = doing.started.unwrap_or(doing.scheduled);
+        let mut carrier = json!({
+            "id": task, "type": if scheduled { "workflow" } else { "activity" },
+            "status": "leased", "available_at": stamp(doing.available),
+            "leased_at": stamp(leased), "lease_owner": task,
+            "lease_expires_at": stamp(leased + LEASE),
+            "attempt_count": doing.attempts.max(1), "repair_count": 0,
+            "connection": "redis", "queue": queue,
+            "last_dispatch_attempt_at": stamp(doing.available),
+            "last_dispatched_at": stamp(doing.available),
+        });
+        if event == "ActivityRetryScheduled" {
+            carrier["status"] = json!("completed");
+        }
+        payload["task"] = carrier;
     }
 }
 
@@ -98,16 +180,18 @@ impl Draft<'_> {
             status: "pending",
             result: None,
             task: self.ids.at(self.at),
+            available: self.at,
+            retried: None,
         };
         self.activity_event("ActivityScheduled", &doing, json!({}), None);
-        let execution = json!({"activity_execution_id": doing.id});
         let workflow_task = self.task.clone();
         let mut available = self.at;
         let next = loop {
             let last = doing.attempts == retries;
             if last && matches!(end, Activity::Ready | Activity::Backoff) {
                 let id = doing.task.clone();
-                self.task(&id, "activity", "ready", &execution, available, None);
+                let payload = doing.task_payload();
+                self.task(&id, "activity", "ready", &payload, available, None);
                 break Some(("ready", None));
             }
             self.at = self.at.max(available);
@@ -123,7 +207,8 @@ impl Draft<'_> {
             let status = if open { "leased" } else { "completed" };
             let lease = Some((claimed, expires));
             let id = doing.task.clone();
-            self.task(&id, "activity", status, &execution, available, lease);
+            let payload = doing.task_payload();
+            self.task(&id, "activity", status, &payload, available, lease);
             self.activity_event("ActivityStarted", &doing, doing.attempt_keys(), None);
             if open {
                 self.attempt(&doing, "running", expires);
@@ -180,7 +265,10 @@ impl Draft<'_> {
         more: Json,
         failure: Option<&str>,
     ) {
-        let payload = doing.payload(self.who.kind.queue, more);
+        let mut payload = doing.payload(self.who.kind.queue, more);
+        if let Some(snapped) = &self.snapped {
+            snapped.fill(name, doing, self.task.as_deref(), &mut payload);
+        }
         let subject = Subject::Activity(doing.id.clone());
         match failure {
             Some(failure) => self.failure_event(name, subject, &payload, failure),
@@ -229,10 +317,19 @@ impl Draft<'_> {
             "max_attempts": 3,
             "retry_policy": retry_policy(),
             "exception_class": "RuntimeException",
-            "message": "Upstream answered 503",
+            "message": UPSTREAM,
         });
+        doing.retried = Some(json!({
+            "retry_of_task_id": doing.task,
+            "retry_after_attempt_id": doing.attempt,
+            "retry_after_attempt": doing.attempts,
+            "retry_backoff_seconds": keys["retry_backoff_seconds"],
+            "max_attempts": 3,
+            "retry_policy": retry_policy(),
+        }));
         self.activity_event("ActivityRetryScheduled", doing, keys, None);
         doing.task = next;
+        doing.available = available;
     }
 
     fn attempt(&mut self, doing: &Doing, status: &'static str, expires: Option<Time>) {
@@ -264,7 +361,13 @@ impl Draft<'_> {
                 .set("activity_type", doing.name)
                 .set("status", doing.status)
                 .set("payload_codec", CODEC)
-                .set("arguments", self.arguments)
+                .set(
+                    "arguments",
+                    match &self.snapped {
+                        Some(snapped) => snapped.arguments.as_str(),
+                        None => self.arguments,
+                    },
+                )
                 .set("result", doing.result)
                 .set("queue", self.who.kind.queue)
                 .set("attempt_count", doing.attempts)

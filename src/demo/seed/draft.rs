@@ -4,7 +4,7 @@ use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use fastrand::Rng;
 use serde_json::{Map, Value as Json, json};
 
-use super::{ids::Ids, mix::Kind};
+use super::{activity::Snapped, ids::Ids, mix::Kind};
 use crate::demo::rows::{InsertRow, json_text};
 
 pub type Time = DateTime<Utc>;
@@ -145,6 +145,8 @@ pub struct Draft<'g> {
     pub run_timeout: Option<i64>,
     pub output: Option<&'static str>,
     pub arguments: &'static str,
+    /// Of a long run: what its activities are called with, and that events hold all of it.
+    pub snapped: Option<Snapped>,
     /// The workflow task in whose name events are now written.
     pub task: Option<String>,
     step: i64,
@@ -171,6 +173,7 @@ impl<'g> Draft<'g> {
             run_timeout: None,
             output: None,
             arguments,
+            snapped: None,
             task: None,
             step: 0,
         }

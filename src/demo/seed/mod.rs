@@ -44,10 +44,24 @@ pub enum Projections {
     Summaries,
 }
 
+/// What the runs are like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A busy installation: many kinds, many endings, most of them done.
+    Busy,
+    /// One activity after the other, every second one tried twice, each event with the whole
+    /// snapshot the engine puts into it. Every other run still waits for a retry.
+    Long {
+        /// How long an event's payload is, on average.
+        payload_bytes: usize,
+    },
+}
+
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub runs: u64,
     pub events_per_run: u32,
+    pub shape: Shape,
     pub seed: u64,
     pub clock: DateTime<Utc>,
     pub projections: Projections,
@@ -82,7 +96,12 @@ impl Generator {
 
     /// Evenly spread, never before the one before; one in five hundred at the same microsecond.
     fn next_start(&mut self) -> DateTime<Utc> {
-        let window = (WINDOW - MARGIN).num_microseconds().unwrap_or(i64::MAX);
+        let window = match self.plan.shape {
+            Shape::Busy => WINDOW - MARGIN,
+            // A long run takes days.
+            Shape::Long { .. } => WINDOW / 4,
+        };
+        let window = window.num_microseconds().unwrap_or(i64::MAX);
         let slot = (window / i64::try_from(self.plan.runs).unwrap_or(i64::MAX)).max(1);
         let tie = self.rng.u32(..500) == 0;
         let within = self.rng.i64(0..slot);
@@ -95,6 +114,16 @@ impl Generator {
             self.last_start = self.last_start.max(start);
         }
         self.last_start
+    }
+
+    fn outcome(&mut self) -> Outcome {
+        match self.plan.shape {
+            Shape::Busy => mix::outcome(&mut self.rng),
+            Shape::Long { .. } if self.made.is_multiple_of(2) => {
+                Outcome::Open(Open::ActivityBackoff)
+            }
+            Shape::Long { .. } => Outcome::Completed,
+        }
     }
 
     fn identity(&mut self, started: DateTime<Utc>) -> Identity {
@@ -131,7 +160,7 @@ impl Iterator for Generator {
         }
         let started = self.next_start();
         let who = self.identity(started);
-        let outcome = match mix::outcome(&mut self.rng) {
+        let outcome = match self.outcome() {
             Outcome::CompletedWithChild | Outcome::Continued | Outcome::Open(Open::Child)
                 if left < 2 =>
             {

@@ -118,6 +118,12 @@ fn summary(
 ) -> InsertRow {
     let who = &draft.who;
     let closed = reason.map(|_| draft.at);
+    // The engine's defaults for events and bytes.
+    let pressure = match (draft.sequence(), draft.history_bytes) {
+        (10_000.., _) | (_, 5_242_880..) => "continue_as_new_recommended",
+        (8_000.., _) | (_, 4_194_304..) => "approaching",
+        _ => "ok",
+    };
     let row = InsertRow::new("workflow_run_summaries")
         .set("id", &who.run)
         .set("workflow_instance_id", &who.instance)
@@ -147,7 +153,11 @@ fn summary(
         .set("history_event_count", draft.sequence())
         .set("history_size_bytes", draft.history_bytes)
         .set("history_fan_out", 0)
-        .set("history_budget_pressure", "ok")
+        .set("history_budget_pressure", pressure)
+        .set(
+            "continue_as_new_recommended",
+            pressure == "continue_as_new_recommended",
+        )
         .stamps(who.started, draft.at);
     let Ending::Open(open) = ending else {
         let blocked = if current {

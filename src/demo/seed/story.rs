@@ -5,8 +5,8 @@ use fastrand::Rng;
 use serde_json::{Value as Json, json};
 
 use super::{
-    Plan, Projections,
-    activity::Activity,
+    Plan, Projections, Shape,
+    activity::{Activity, Snapped},
     draft::{Draft, Ending, Identity, NextTask, OpenState, Relative, Subject},
     endings::{complete, fail, stop, time_out},
     ids::Ids,
@@ -25,7 +25,15 @@ pub struct Told {
 pub fn tell(ids: &mut Ids, rng: &mut Rng, plan: &Plan, who: Identity, outcome: Outcome) -> Told {
     let all = plan.projections == Projections::All;
     let mut draft = Draft::new(ids, rng, plan.clock, who);
-    let budget = budget(&mut draft, plan);
+    let budget = match plan.shape {
+        Shape::Busy => budget(&mut draft, plan),
+        Shape::Long { payload_bytes } => {
+            draft.snapped = Some(Snapped::new(payload_bytes));
+            // Two events open a run; one closes it, or three lead up to the retry it waits for.
+            let ends = if outcome == Outcome::Completed { 1 } else { 3 };
+            plan.events_per_run.saturating_sub(2 + ends)
+        }
+    };
     set_pace(&mut draft, budget);
     if outcome == Outcome::TimedOut {
         draft.run_timeout = Some((draft.pace * 3).num_seconds().max(1));
@@ -132,7 +140,7 @@ pub fn steps(draft: &mut Draft<'_>, budget: u32) {
     let mut left = budget;
     while left > 0 {
         // A timer counts whole seconds; a run that is in a hurry has none.
-        let timers = draft.pace >= TimeDelta::seconds(1);
+        let timers = draft.pace >= TimeDelta::seconds(1) && draft.snapped.is_none();
         left -= match left {
             2.. if timers && draft.rng.u32(..8) == 0 => {
                 draft.timer();
@@ -140,7 +148,12 @@ pub fn steps(draft: &mut Draft<'_>, budget: u32) {
             }
             3.. => {
                 let roomy = draft.clock - draft.at > TimeDelta::minutes(5);
-                let retried = left >= 5 && roomy && draft.rng.u32(..12) == 0;
+                let retried = left >= 5
+                    && roomy
+                    && match draft.snapped {
+                        Some(_) => draft.waits.len().is_multiple_of(2),
+                        None => draft.rng.u32(..12) == 0,
+                    };
                 draft.activity(&Activity::Completed, i64::from(retried));
                 draft.resume_after_activity("completed");
                 if retried { 5 } else { 3 }
@@ -185,6 +198,9 @@ fn wait_for(draft: &mut Draft<'_>, budget: u32, open: Open) -> Ending {
                 Open::ActivityReady => (Activity::Ready, "activity_task_ready", 0, 2),
                 _ => (Activity::Backoff, "activity_task_ready", 1, 20),
             };
+            if draft.snapped.is_some() {
+                steps(draft, budget);
+            }
             draft.pace = quick;
             draft.catch_up(TimeDelta::seconds(within));
             draft.at -= TimeDelta::seconds(1);

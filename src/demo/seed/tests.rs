@@ -9,6 +9,7 @@ fn plan(runs: u64, events_per_run: u32) -> Plan {
     Plan {
         runs,
         events_per_run,
+        shape: Shape::Busy,
         seed: 7,
         clock: "2026-06-01T12:00:00Z".parse().unwrap(),
         projections: Projections::All,
@@ -214,4 +215,27 @@ fn only_summaries_are_projected_when_that_is_asked_for() {
     assert_eq!(of(&few, "workflow_run_summaries").len(), 200);
     assert!(of(&few, "workflow_run_timeline_entries").is_empty());
     assert!(of(&few, "workflow_run_waits").is_empty());
+}
+
+#[test]
+fn a_long_run_has_exactly_the_events_and_about_the_bytes_asked_for() {
+    for payload_bytes in [1_800, 4_000] {
+        let rows = rows(Plan {
+            shape: Shape::Long { payload_bytes },
+            ..plan(2, 2_000)
+        });
+        let events = of(&rows, "workflow_history_events");
+        assert_eq!(events.len(), 4_000);
+        let bytes: usize = events
+            .iter()
+            .map(|event| text(event, "payload").len())
+            .sum();
+        let mean = bytes / events.len();
+        assert!(
+            mean.abs_diff(payload_bytes) * 20 < payload_bytes,
+            "{mean} for {payload_bytes}"
+        );
+        let status = |at: usize| text(of(&rows, "workflow_runs")[at], "status");
+        assert_eq!((status(0), status(1)), ("waiting", "completed"));
+    }
 }

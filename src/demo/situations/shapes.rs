@@ -5,7 +5,8 @@ use serde_json::json;
 
 use super::Situation;
 use crate::demo::builder::{
-    Policy, RunBuilder, Start, Step, Thrown, days, hours, millis, mins, secs,
+    Policy, RunBuilder, ScheduleBuilder, Start, Step, Thrown, days, digest, hours, millis, mins,
+    secs,
 };
 use crate::demo::rows::InsertRow;
 
@@ -151,17 +152,59 @@ fn hostile(now: DateTime<Utc>) -> Situation {
         .claim_fails(&text("claim error"), secs(3));
     open.open_task().last_error = Some(text("last error"));
 
+    let mut busy = hostile_start("hostile-3")
+        .attribute(
+            &text("attribute-list"),
+            "keyword_list",
+            json!([text("one"), text("two")]),
+        )
+        .at(now - mins(9));
+    let (_, child) = busy.start_child(hostile_start("hostile-4"), None);
+    busy.park().pass(secs(2));
+    busy.message_in(&text("stream"), &text("sender"), &text("reference"), false);
+    busy.message_out(&text("stream-out"), &text("receiver"), &text("reference"));
+    busy.update(&text("update"), &json!([text("argument")]));
+    let schedule = ScheduleBuilder::cron(
+        &text("schedule"),
+        &text("cron"),
+        &text("type"),
+        now - days(3),
+        now + days(1),
+    )
+    .note(&text("note"));
+
     let mut situation = Situation::of(
         "hostile-text",
         "Markup, control characters and direction marks in every text an outsider can write.",
         run,
         now,
     )
-    .and(open, now);
+    .and(open, now)
+    .and(busy, now)
+    .and(child, now)
+    .and_rows(schedule.build())
+    .and_rows(vec![hostile_worker(now)]);
     for row in &mut situation.rows {
         foul(row);
     }
     situation
+}
+
+/// A worker that says whatever it likes of itself, for a queue nobody else uses.
+fn hostile_worker(now: DateTime<Utc>) -> InsertRow {
+    let text = |what: &str| format!("{HOSTILE}{what}");
+    InsertRow::new("workflow_worker_compatibility_heartbeats")
+        .set("worker_id", text("worker"))
+        .set("scope_key", digest(HOSTILE))
+        .set("namespace", text("ns"))
+        .set("host", text("host"))
+        .set("process_id", text("pid"))
+        .set("connection", text("conn"))
+        .set("queue", text("queue"))
+        .json("supported", Some(&json!([text("build")])))
+        .time("recorded_at", now - secs(2))
+        .time("expires_at", now + days(1))
+        .stamps(now - hours(5), now - secs(2))
 }
 
 /// Puts hostile text into what no verb takes: the builder's own sentences, and what an
@@ -181,6 +224,9 @@ fn foul(row: &mut InsertRow) {
     }
     if row.table == "activity_executions" {
         columns.push("connection");
+    }
+    if row.table.starts_with("workflow_schedule") {
+        columns.extend(["namespace", "connection", "queue"]);
     }
     for column in columns {
         let clean = row.text(column).filter(|text| !text.contains(HOSTILE));

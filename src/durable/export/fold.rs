@@ -16,8 +16,8 @@ use crate::durable::{
         activities, children, failures::Failure, projected::ById, related::Related, timers,
         timers::Timer, updates, waits, waits::Wait,
     },
-    store::{export as store, snapshot::RunSnapshot},
-    stored::{AttemptRow, ExecutionRow, TaskRow, TimerRow},
+    store::{export as store, past::History, snapshot::RunSnapshot},
+    stored::{AttemptRow, ExecutionRow, Notices, TaskRow, TimerRow},
 };
 
 /// By what entries are ordered; what a kind does not need is zero.
@@ -46,8 +46,10 @@ impl Export<'_> {
         let mut after = i64::MIN;
         loop {
             let events = store::events_after(self.snapshot, &run_id, after, limit).await?;
-            let Some(last) = events.last() else { break };
-            after = last.sequence;
+            let Some(last) = store::next_after(&events, after) else {
+                break;
+            };
+            after = last;
             plan.take(self.cx(&self.blank), &self.head.failures, events);
         }
         for (table, kind) in [
@@ -58,11 +60,11 @@ impl Export<'_> {
                 plan.take_row(kind, id);
             }
         }
-        self.each_task(|_, task| {
-            plan.take_task(task);
-            Ok(())
-        })
-        .await?;
+        let mut tasks = store::tasks(self.snapshot, &run_id);
+        while let Some(task) = tasks.next().await {
+            plan.take_task(task?);
+        }
+        drop(tasks);
         plan.forget_names();
         let failures = plan.take_all_failures(self.cx(&self.blank), &self.head.failures);
 
@@ -76,9 +78,10 @@ impl Export<'_> {
         let (together, steps): (Vec<Step>, Vec<Step>) =
             plan.steps.into_iter().partition(|step| step.timeout);
         let timeouts = self.rows(&together).await?;
-        self.head.events = plan.events;
-        self.head.events.extend(timeouts.events);
-        self.head.events.sort_by_key(|event| event.sequence);
+        let mut events = plan.events;
+        events.extend(timeouts.events.iter().cloned());
+        events.sort_by_key(|event| event.sequence);
+        self.head.events = History::new(events, Notices::default());
         self.head.timers = timeouts.timers;
         self.head.tasks = plan.tasks;
         store::add_related(self.snapshot, &mut self.head).await?;
@@ -164,7 +167,7 @@ impl Export<'_> {
         .await?;
         // A row of another run that an event names by mistake says nothing here.
         Ok(RunSnapshot {
-            events,
+            events: History::new(events, Notices::default()),
             executions: of_run(executions, &run_id, |row| &row.workflow_run_id),
             attempts: of_run(attempts, &run_id, |row| &row.workflow_run_id),
             timers: of_run(timers, &run_id, |row| &row.workflow_run_id),
@@ -225,29 +228,6 @@ impl Export<'_> {
             &waits::steps::timer_waits(cx, &timers, condition_timers),
         );
         push_timers(folded, &timers);
-    }
-
-    /// Every task in the order they are listed, as they are read.
-    async fn each_task(
-        &mut self,
-        mut with: impl FnMut(usize, TaskRow) -> Result<(), ExportError>,
-    ) -> Result<(), ExportError> {
-        let mut q = self.snapshot.statement();
-        if !q.has_table(TaskRow::TABLE) {
-            return Ok(());
-        }
-        q.push("select ")
-            .columns(TaskRow::TABLE, TaskRow::COLUMNS)
-            .push(" from {workflow_tasks} where workflow_run_id = ")
-            .bind(&self.head.run.id)
-            .push(" order by available_at, created_at, id");
-        let mut rows = self.snapshot.stream(q);
-        let mut n = 0;
-        while let Some(row) = rows.next().await {
-            with(n, TaskRow::read(&mut row?)?)?;
-            n += 1;
-        }
-        Ok(())
     }
 }
 

@@ -14,8 +14,8 @@ use super::{
 };
 use crate::durable::{
     projection::{failures::Failure, identity, sources, timeline},
-    store::{export as store, snapshot::RunSnapshot},
-    stored::{EventType, ExecutionRow, HistoryEvent, TaskRow, TimerRow, loose::Text},
+    store::{export as store, past::History, snapshot::RunSnapshot},
+    stored::{EventType, ExecutionRow, HistoryEvent, Notices, TaskRow, TimerRow, loose::Text},
 };
 
 /// What the look at each event for `history_events` leaves for later sections.
@@ -50,9 +50,11 @@ impl Export<'_> {
         let mut after = i64::MIN;
         loop {
             let events = self.next_events(after).await?;
-            let Some(last) = events.last() else { break };
-            let span = (after.saturating_add(1), last.sequence);
-            after = last.sequence;
+            let Some(last) = store::next_after(&events, after) else {
+                break;
+            };
+            let span = (after.saturating_add(1), last);
+            after = last;
             self.look(&mut told, &events, n, span, &folded.failures)
                 .await?;
             for event in &events {
@@ -98,10 +100,10 @@ impl Export<'_> {
         let entries = self.timeline_entries(events, failures).await?;
         for (n, entry) in entries.iter().enumerate() {
             let at = u32::try_from(first + n).unwrap_or(u32::MAX);
-            if !entry["command"].is_null() {
+            if entry.command.is_some() {
                 told.with_command.push(at);
             }
-            if !entry["failure"].is_null() {
+            if entry.failure.is_some() {
                 told.with_failure.push(at);
             }
         }
@@ -141,7 +143,7 @@ impl Export<'_> {
         &mut self,
         events: &[HistoryEvent],
         failures: &[Failure],
-    ) -> Result<Vec<Value>, ExportError> {
+    ) -> Result<Vec<timeline::Entry>, ExportError> {
         let named: Vec<Named> = events.iter().map(HistoryEvent::as_payload).collect();
         let commands: HashSet<&str> = events
             .iter()
@@ -189,7 +191,7 @@ impl Export<'_> {
         let run_id = &self.head.run.id;
         let of_run = |id: &String| id == run_id;
         let rows = RunSnapshot {
-            events: events.to_vec(),
+            events: History::new(events.to_vec(), Notices::default()),
             tasks: tasks
                 .into_iter()
                 .filter(|row| of_run(&row.workflow_run_id))
@@ -211,8 +213,7 @@ impl Export<'_> {
                 .collect(),
             ..self.blank.clone()
         };
-        let entries = timeline::timeline(self.cx(&rows), failures, None);
-        Ok(entries.iter().map(|entry| json!(entry)).collect())
+        Ok(timeline::timeline(self.cx(&rows), failures, None))
     }
 
     pub async fn timeline(&mut self, failures: &[Failure]) -> Result<(), ExportError> {
@@ -221,9 +222,12 @@ impl Export<'_> {
         let mut after = i64::MIN;
         loop {
             let events = self.next_events(after).await?;
-            let Some(last) = events.last() else { break };
-            after = last.sequence;
-            for mut entry in self.timeline_entries(&events, failures).await? {
+            let Some(last) = store::next_after(&events, after) else {
+                break;
+            };
+            after = last;
+            for entry in self.timeline_entries(&events, failures).await? {
+                let mut entry = json!(entry);
                 self.redact_entry(&mut entry, n);
                 self.writer.item(&entry);
                 self.flow().await?;

@@ -11,9 +11,9 @@ use crate::durable::{
         failures::{self, Failure},
         waits::tasks::payload_text,
     },
-    store::snapshot::RunSnapshot,
+    store::{past::History, snapshot::RunSnapshot},
     stored::{
-        EventType, FailureRecord, HistoryEvent, TaskRow, TaskType,
+        EventType, FailureRecord, HistoryEvent, Notices, TaskRow, TaskType,
         loose::{Map, Text},
         payloads::failure::FailureName,
     },
@@ -160,7 +160,7 @@ impl Plan {
             return;
         }
         let snapshot = RunSnapshot {
-            events: telling,
+            events: History::new(telling, Notices::default()),
             failures: rows.to_vec(),
             ..cx.snapshot.clone()
         };

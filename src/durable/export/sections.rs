@@ -19,7 +19,7 @@ use crate::{
             sources::TimersSeen,
         },
         store::{export as store, snapshot::RunSnapshot},
-        stored::{CommandRow, TaskRow, TimerEntry, WaitEntry},
+        stored::{CommandRow, TimerEntry, WaitEntry},
     },
 };
 
@@ -152,28 +152,21 @@ impl Export<'_> {
 
     pub async fn tasks(&mut self) -> Result<(), ExportError> {
         self.writer.open_list("tasks");
-        let mut q = self.snapshot.statement();
-        if q.has_table(TaskRow::TABLE) {
-            q.push("select ")
-                .columns(TaskRow::TABLE, TaskRow::COLUMNS)
-                .push(" from {workflow_tasks} where workflow_run_id = ")
-                .bind(&self.head.run.id)
-                .push(" order by available_at, created_at, id");
-            let policy = self.options.policy.filter(|p| p.touches(Slot::TaskPayload));
-            let mut rows = self.snapshot.stream(q).enumerate();
-            while let Some((n, row)) = rows.next().await {
-                let mut task = entries::task(&TaskRow::read(&mut row?)?);
-                if let Some(policy) = policy {
-                    let payload = task["payload"].take();
-                    let path = format!("tasks.{n}.payload");
-                    task["payload"] = policy.apply(Slot::TaskPayload, &path, payload);
-                }
-                self.writer.item(&task);
-                if let Some(piece) = self.writer.piece() {
-                    self.outlet.send(piece).await?;
-                }
+        let policy = self.options.policy.filter(|p| p.touches(Slot::TaskPayload));
+        let mut tasks = store::tasks(self.snapshot, &self.head.run.id).enumerate();
+        while let Some((n, task)) = tasks.next().await {
+            let mut task = entries::task(&task?);
+            if let Some(policy) = policy {
+                let payload = task["payload"].take();
+                let path = format!("tasks.{n}.payload");
+                task["payload"] = policy.apply(Slot::TaskPayload, &path, payload);
+            }
+            self.writer.item(&task);
+            if let Some(piece) = self.writer.piece() {
+                self.outlet.send(piece).await?;
             }
         }
+        drop(tasks);
         self.writer.close_list();
         Ok(())
     }

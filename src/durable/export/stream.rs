@@ -17,7 +17,8 @@ use crate::{
     durable::{
         engine_config::EngineConfig,
         projection::{Context, context::stamp, current_run, related::Related},
-        store::{export as store, snapshot::RunSnapshot},
+        store::{export as store, past::History, snapshot::RunSnapshot},
+        stored::Notices,
     },
 };
 
@@ -83,7 +84,7 @@ pub async fn write(
 /// The run alone, for folding a few steps at a time.
 fn blank(head: &RunSnapshot) -> RunSnapshot {
     RunSnapshot {
-        events: Vec::new(),
+        events: History::default(),
         commands: Vec::new(),
         signals: Vec::new(),
         updates: Vec::new(),
@@ -92,6 +93,7 @@ fn blank(head: &RunSnapshot) -> RunSnapshot {
         lineage_entries: Vec::new(),
         memo: serde_json::Map::new(),
         search_attributes: serde_json::Map::new(),
+        notices: Notices::default(),
         ..head.clone()
     }
 }

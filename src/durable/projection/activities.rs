@@ -13,6 +13,7 @@ use super::{
     context::{Context, millis, ts},
     keyed::Keyed,
     parallel::ParallelGroup,
+    policies::{Policies, RetryPolicy},
     progress::Progress,
     retries::Scheduled,
 };
@@ -57,7 +58,8 @@ pub struct Activity {
     pub attempt_id: Option<String>,
     pub status: ActivityStatus,
     pub attempt_count: i64,
-    pub retry_policy: Option<Value>,
+    /// One value for all activities that have the same.
+    pub retry_policy: Option<RetryPolicy>,
     pub connection: Option<String>,
     pub queue: Option<String>,
     #[serde(serialize_with = "ts")]
@@ -173,12 +175,13 @@ pub fn activities(cx: Context<'_>) -> Vec<Activity> {
     }
 
     let run_codec = snapshot.run.payload_codec.as_deref();
+    let mut policies = Policies::default();
     let mut activities: Vec<Activity> = states
         .into_values()
         .into_iter()
         .map(|state| {
             let row = rows.get(state.id.as_str()).copied();
-            state.present(row, &mut tries, run_codec)
+            state.present(row, &mut tries, &mut policies, run_codec)
         })
         .collect();
     activities.sort_by(|a, b| order(a).cmp(&order(b)));
@@ -264,8 +267,10 @@ impl State {
             row.status,
             ActivityStatus::Pending | ActivityStatus::Running
         );
-        let mode = json(row.activity_options.as_ref())
-            .and_then(|options| options.get("execution_mode")?.as_str())
+        let mode = row
+            .activity_options
+            .value()
+            .and_then(|options| Some(options.get("execution_mode")?.as_str()?.to_owned()))
             .filter(|mode| !mode.is_empty());
         let column = |text: &Option<String>| text.clone().map_or(Encoded::None, Encoded::Column);
         Self {
@@ -273,8 +278,8 @@ impl State {
             sequence: Some(row.sequence),
             r#type: Some(row.activity_type.clone()),
             class: Some(row.activity_class.clone()),
-            execution_mode: mode.map(str::to_owned),
-            local: mode == Some(LOCAL),
+            local: mode.as_deref() == Some(LOCAL),
+            execution_mode: mode,
             authority: if open {
                 authority::OPEN_FALLBACK
             } else {
@@ -399,6 +404,7 @@ impl State {
         self,
         row: Option<&ExecutionRow>,
         tries: &mut attempts::Collected,
+        policies: &mut Policies,
         run_codec: Option<&str>,
     ) -> Activity {
         let attempts = tries.take(
@@ -453,10 +459,9 @@ impl State {
             group: self.group,
             attempt_id: self.attempt_id.or_else(|| last.map(|last| last.id.clone())),
             attempt_count: self.attempt_count,
-            retry_policy: self
-                .retry_policy
-                .value()
-                .or_else(|| json(row?.retry_policy.as_ref()).cloned()),
+            retry_policy: policies
+                .get(&self.retry_policy)
+                .or_else(|| policies.get(&row?.retry_policy)),
             connection: self.connection,
             queue: self.queue,
             last_heartbeat_at: self.last_heartbeat_at.or_else(|| last?.last_heartbeat_at),
@@ -480,7 +485,7 @@ impl State {
             status,
             attempts,
             retry: self.retry.map(|retry| Scheduled {
-                retry_policy: self.retry_scheduled_policy.value(),
+                retry_policy: policies.get(&self.retry_scheduled_policy),
                 ..retry
             }),
             ended: self.ended,
@@ -574,6 +579,7 @@ impl Activity {
         State::typed("01m7gs4kt3qech2x6jz44g5hfp".into()).present(
             None,
             &mut attempts::Collected::default(),
+            &mut Policies::default(),
             None,
         )
     }

@@ -73,20 +73,20 @@ fn of_declaration(declared: &DeclaredContract) -> Contract {
         };
     }
     let queries = Kind::of(
-        declared.declared_queries.as_ref(),
-        declared.declared_query_contracts.as_ref(),
+        declared.declared_queries.seen(),
+        declared.declared_query_contracts.seen(),
     );
     let signals = Kind::of(
-        declared.declared_signals.as_ref(),
-        declared.declared_signal_contracts.as_ref(),
+        declared.declared_signals.seen(),
+        declared.declared_signal_contracts.seen(),
     );
     let updates = Kind::of(
-        declared.declared_updates.as_ref(),
-        declared.declared_update_contracts.as_ref(),
+        declared.declared_updates.seen(),
+        declared.declared_update_contracts.seen(),
     );
-    let method = text(declared.declared_entry_method.as_ref());
-    let mode = text(declared.declared_entry_mode.as_ref());
-    let class = text(declared.declared_entry_declaring_class.as_ref());
+    let method = text(declared.declared_entry_method.seen());
+    let mode = text(declared.declared_entry_mode.seen());
+    let class = text(declared.declared_entry_declaring_class.seen());
     let durable = queries.valid
         && queries.every_name_has_a_contract()
         && signals.valid

@@ -4,8 +4,13 @@
 use chrono::{DateTime, Utc};
 
 use super::{
-    activities::Activity, failures::Failure, liveness::is_replay_blocked, projected::Projected,
-    tasks::Task, waits::Wait,
+    activities::Activity,
+    ending::{Ending, ending},
+    failures::Failure,
+    liveness::is_replay_blocked,
+    projected::Projected,
+    tasks::Task,
+    waits::Wait,
 };
 use crate::{
     durable::stored::{ClosedReason, EventType, LivenessState, RunStatus, WaitKind},
@@ -57,12 +62,7 @@ fn closed(p: &Projected<'_>) -> Diagnosis {
 }
 
 fn failed(p: &Projected<'_>, draft: Draft) -> Diagnosis {
-    let terminal = p
-        .failures
-        .iter()
-        .rfind(|failure| failure.propagation_kind.as_deref() == Some("terminal"))
-        .or(p.failures.last());
-    let Some(failure) = terminal else {
+    let Some(Ending { failure, cause }) = ending(&p.failures) else {
         return draft.say(
             "failed_untold",
             "Failed, and neither history nor a failure row says why.",
@@ -70,14 +70,6 @@ fn failed(p: &Projected<'_>, draft: Draft) -> Diagnosis {
             Actor::Developer,
         );
     };
-    // The engine files a run's failure by its exception alone: the same exception, unhandled,
-    // names the step it came from.
-    let cause = p.failures.iter().rfind(|other| {
-        other.id != failure.id
-            && !other.handled
-            && other.message == failure.message
-            && other.exception_class == failure.exception_class
-    });
     let category = cause
         .unwrap_or(failure)
         .failure_category
@@ -359,6 +351,7 @@ fn repair(p: &Projected<'_>, draft: Draft, next: Option<&Task>, what: &str) -> D
                 .clone()
                 .unwrap_or_else(|| task.id.clone()),
             shows: "the task that should be here is gone".into(),
+            anchor: Some(format!("task-{}", task.id)),
         }),
         None => draft,
     };
@@ -520,6 +513,7 @@ impl<'p> Draft<'p> {
             table: "workflow_runs",
             id,
             shows,
+            anchor: None,
         })
     }
 
@@ -538,6 +532,7 @@ impl<'p> Draft<'p> {
                     table: "workflow_history_events",
                     id: event.id.clone(),
                     shows: format!("event {} {event_type}", event.sequence),
+                    anchor: Some(format!("event-{}", event.sequence)),
                 };
                 self.cite(citation)
             }
@@ -558,6 +553,7 @@ impl<'p> Draft<'p> {
             table: "workflow_failures",
             id: failure.id.clone(),
             shows,
+            anchor: Some(format!("failure-{}", failure.id)),
         })
     }
 
@@ -569,6 +565,7 @@ impl<'p> Draft<'p> {
                     table: "workflow_tasks",
                     id: task.id.clone(),
                     shows,
+                    anchor: Some(format!("task-{}", task.id)),
                 })
             }
             None => self,
@@ -584,6 +581,7 @@ impl<'p> Draft<'p> {
             table: "workflow_run_waits",
             id: wait.id.clone(),
             shows,
+            anchor: Some(format!("wait-{}", wait.id)),
         })
     }
 

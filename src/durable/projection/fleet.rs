@@ -146,26 +146,44 @@ pub fn workers(
     connection: Option<&str>,
     queue: Option<&str>,
 ) -> Vec<FleetWorker> {
+    let namespace = cx.config.text("compatibility.namespace");
+    let mut workers = live(
+        &cx.snapshot.heartbeats,
+        cx.now,
+        cx.config,
+        namespace,
+        marker,
+    );
+    workers.retain(|worker| {
+        meets(connection, worker.connection.as_deref()) && meets(queue, worker.queue.as_deref())
+    });
+    workers
+}
+
+/// Every live heartbeat of the namespace, or of all of them, in the engine's order.
+pub fn live(
+    heartbeats: &[HeartbeatRow],
+    now: DateTime<Utc>,
+    config: &EngineConfig,
+    namespace: Option<&str>,
+    marker: Option<&str>,
+) -> Vec<FleetWorker> {
     // Such an installation keeps its heartbeats where they cannot be seen from here.
-    if cx.config.flag("compatibility.disable_heartbeat_table") {
+    if config.flag("compatibility.disable_heartbeat_table") {
         return Vec::new();
     }
-    let namespace = cx.config.text("compatibility.namespace").and_then(trimmed);
+    let namespace = namespace.and_then(trimmed);
     let marker = marker.and_then(trimmed);
-    let mut workers: Vec<FleetWorker> = cx
-        .snapshot
-        .heartbeats
+    let mut workers: Vec<FleetWorker> = heartbeats
         .iter()
         .filter(|row| {
             // The engine asks the database with whole seconds.
             row.expires_at
-                .is_some_and(|expires| expires.timestamp() >= cx.now.timestamp())
+                .is_some_and(|expires| expires.timestamp() >= now.timestamp())
         })
         .map(|row| FleetWorker::of(row, marker))
         .filter(|worker| {
             namespace.is_none_or(|namespace| worker.namespace.as_deref() == Some(namespace))
-                && meets(connection, worker.connection.as_deref())
-                && meets(queue, worker.queue.as_deref())
         })
         .collect();
     workers.sort_by(|a, b| a.scope().cmp(&b.scope()));
@@ -248,7 +266,7 @@ fn markers(value: &Value) -> Vec<String> {
     markers
 }
 
-fn trimmed(text: &str) -> Option<&str> {
+pub(crate) fn trimmed(text: &str) -> Option<&str> {
     Some(text.trim()).filter(|text| !text.is_empty())
 }
 

@@ -140,7 +140,7 @@ fn map_of(stored: Option<&Json>) -> Value {
     }
 }
 
-pub(super) fn repair_blocked(reason: &RepairBlockedReason) -> Option<Value> {
+pub fn repair_blocked(reason: &RepairBlockedReason) -> Option<Value> {
     let shown = repair_gate::shown(reason)?;
     Some(json!({
         "code": reason,

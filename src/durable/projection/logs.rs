@@ -1,8 +1,8 @@
 //! The two short forms of the activities the engine's JSON still carries: a log line each, and
-//! a bar each on a chart.
+//! a bar each on a chart. Made while they are written.
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::{
     activities::{Activity, known_or_null},
@@ -10,100 +10,104 @@ use super::{
 };
 use crate::durable::{payload::Payload, stored::ActivityStatus};
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct LogLine {
-    pub id: String,
+#[derive(Debug, Serialize)]
+struct LogLine<'a> {
+    id: &'a str,
     /// From zero.
-    pub index: i64,
+    index: i64,
     #[serde(serialize_with = "ts")]
-    pub now: Option<DateTime<Utc>>,
-    pub class: Option<String>,
-    pub r#type: Option<String>,
-    pub status: ActivityStatus,
-    pub source_status: ActivityStatus,
-    pub history_authority: &'static str,
-    pub history_unsupported_reason: Option<&'static str>,
-    pub diagnostic_only: bool,
+    now: Option<DateTime<Utc>>,
+    class: Option<&'a str>,
+    r#type: Option<&'a str>,
+    status: &'a ActivityStatus,
+    source_status: &'a ActivityStatus,
+    history_authority: &'static str,
+    history_unsupported_reason: Option<&'static str>,
+    diagnostic_only: bool,
     #[serde(serialize_with = "known_or_null")]
-    pub result: Payload,
+    result: &'a Payload,
     #[serde(serialize_with = "ts")]
-    pub created_at: Option<DateTime<Utc>>,
+    created_at: Option<DateTime<Utc>>,
 }
 
 /// A bar: `x` is what ran, `y` its start and end in milliseconds since the epoch, 0 unknown.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Debug, Serialize)]
 #[serde(tag = "type")]
-pub enum ChartBar {
+enum ChartBar<'a> {
     Workflow {
-        x: String,
+        x: &'a str,
         y: [i64; 2],
         diagnostic_only: bool,
     },
     Activity {
-        id: String,
-        x: Option<String>,
+        id: &'a str,
+        x: Option<&'a str>,
         y: [i64; 2],
-        status: ActivityStatus,
-        source_status: ActivityStatus,
+        status: &'a ActivityStatus,
+        source_status: &'a ActivityStatus,
         history_authority: &'static str,
         history_unsupported_reason: Option<&'static str>,
         diagnostic_only: bool,
     },
 }
 
-pub fn logs(activities: &[Activity]) -> Vec<LogLine> {
-    activities
-        .iter()
-        .map(|activity| LogLine {
-            id: activity.id.clone(),
+/// `logs`.
+#[derive(Debug)]
+pub struct Logs<'a>(pub &'a [Activity]);
+
+impl Serialize for Logs<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|activity| LogLine {
+            id: &activity.id,
             index: activity.sequence.unwrap_or(1).saturating_sub(1).max(0),
             now: activity.started_at.or(activity.created_at),
-            class: activity.class.clone(),
-            r#type: activity.r#type.clone(),
-            status: activity.status.clone(),
+            class: activity.class.as_deref(),
+            r#type: activity.r#type.as_deref(),
+            status: &activity.status,
             source_status: source_status(activity),
             history_authority: activity.history_authority,
             history_unsupported_reason: activity.history_unsupported_reason,
             diagnostic_only: activity.diagnostic_only,
-            result: activity.result.clone(),
+            result: &activity.result,
             created_at: activity.last_seen_at(),
-        })
-        .collect()
+        }))
+    }
 }
 
-/// The run's own bar first.
-pub fn chart_data(cx: Context<'_>, activities: &[Activity]) -> Vec<ChartBar> {
-    let run = &cx.snapshot.run;
-    let own = ChartBar::Workflow {
-        x: run.workflow_class.clone(),
-        y: [
-            edge(run.started_at.or(run.created_at)),
-            edge(run.closed_at.or(run.last_progress_at).or(run.updated_at)),
-        ],
-        diagnostic_only: false,
-    };
-    let bars = activities.iter().map(|activity| ChartBar::Activity {
-        id: activity.id.clone(),
-        x: activity.class.clone(),
-        y: [
-            edge(activity.started_at.or(activity.created_at)),
-            edge(activity.last_seen_at()),
-        ],
-        status: activity.status.clone(),
-        source_status: source_status(activity),
-        history_authority: activity.history_authority,
-        history_unsupported_reason: activity.history_unsupported_reason,
-        diagnostic_only: activity.diagnostic_only,
-    });
-    std::iter::once(own).chain(bars).collect()
+/// `chartData`: the run's own bar first.
+#[derive(Debug)]
+pub struct ChartData<'a>(pub Context<'a>, pub &'a [Activity]);
+
+impl Serialize for ChartData<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let run = &self.0.snapshot.run;
+        let own = ChartBar::Workflow {
+            x: &run.workflow_class,
+            y: [
+                edge(run.started_at.or(run.created_at)),
+                edge(run.closed_at.or(run.last_progress_at).or(run.updated_at)),
+            ],
+            diagnostic_only: false,
+        };
+        let bars = self.1.iter().map(|activity| ChartBar::Activity {
+            id: &activity.id,
+            x: activity.class.as_deref(),
+            y: [
+                edge(activity.started_at.or(activity.created_at)),
+                edge(activity.last_seen_at()),
+            ],
+            status: &activity.status,
+            source_status: source_status(activity),
+            history_authority: activity.history_authority,
+            history_unsupported_reason: activity.history_unsupported_reason,
+            diagnostic_only: activity.diagnostic_only,
+        });
+        serializer.collect_seq(std::iter::once(own).chain(bars))
+    }
 }
 
-fn source_status(activity: &Activity) -> ActivityStatus {
-    activity
-        .row_status
-        .as_ref()
-        .unwrap_or(&activity.status)
-        .clone()
+fn source_status(activity: &Activity) -> &ActivityStatus {
+    activity.row_status.as_ref().unwrap_or(&activity.status)
 }
 
 fn edge(at: Option<DateTime<Utc>>) -> i64 {

@@ -39,6 +39,35 @@ pub fn of_summary(standing: Standing<'_>) -> Result<(), RepairBlockedReason> {
     })
 }
 
+/// The gate's verdict in one of four words, as a list is filtered by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RepairState {
+    Repairable,
+    Blocked,
+    NotNeeded,
+    /// The engine has not said how the run stands.
+    Unknown,
+}
+
+impl RepairState {
+    pub const WORDS: &'static [&'static str] = &["repairable", "blocked", "not_needed", "unknown"];
+
+    pub fn of(standing: Standing<'_>) -> Self {
+        use RepairBlockedReason as R;
+        match of_summary(standing) {
+            Ok(()) => Self::Repairable,
+            Err(R::UnsupportedHistory | R::WaitingForCompatibleWorker) => Self::Blocked,
+            Err(R::RunClosed | R::SelectedRunNotCurrent) => Self::NotNeeded,
+            Err(R::RepairNotNeeded) if standing.liveness_state.is_some() => Self::NotNeeded,
+            Err(R::RepairNotNeeded | R::Other(_)) => Self::Unknown,
+        }
+    }
+
+    pub fn word(self) -> &'static str {
+        Self::WORDS[self as usize]
+    }
+}
+
 /// How a reason is shown: the engine's label and tone, our words.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown {

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{
     activities::Activity,
     context::{Context, ts},
+    policies::RetryPolicy,
 };
 use crate::durable::stored::{
     ActivityStatus, HistoryEvent, RunRow, payloads::activity::ActivityEvent,
@@ -30,7 +31,7 @@ pub struct Scheduled {
     /// None is unlimited.
     pub max_attempts: Option<i64>,
     /// As snapped when the activity was scheduled.
-    pub retry_policy: Option<Value>,
+    pub retry_policy: Option<RetryPolicy>,
     pub retry_reason: Option<String>,
     pub timeout_kind: Option<String>,
     pub exception_class: Option<String>,
@@ -342,7 +343,7 @@ mod tests {
         Activity {
             status: status.into(),
             attempt_count,
-            retry_policy: Some(json!({"max_attempts": 3, "backoff_seconds": [5, 30]})),
+            retry_policy: Some(json!({"max_attempts": 3, "backoff_seconds": [5, 30]}).into()),
             created_at: Some(at(-60)),
             ..Activity::example()
         }
@@ -522,7 +523,7 @@ mod tests {
             (json!([]), Some(retried(None)), None, [0; 5]),
         ] {
             let activity = Activity {
-                retry_policy: Some(policy.clone()),
+                retry_policy: Some(policy.clone().into()),
                 retry,
                 ..activity("running", 1)
             };
@@ -536,7 +537,7 @@ mod tests {
     #[test]
     fn without_an_end_the_list_still_ends() {
         let activity = Activity {
-            retry_policy: Some(json!({"max_attempts": null, "backoff_seconds": [i64::MAX]})),
+            retry_policy: Some(json!({"max_attempts": null, "backoff_seconds": [i64::MAX]}).into()),
             ..activity("running", i64::MAX - 1)
         };
         let list = ahead(RunEnd::default(), at(0), &activity, &Policy::of(&activity));

@@ -26,7 +26,7 @@ impl Patience {
 
     /// How long repair waits after this many repairs: doubled each time, capped.
     pub fn backoff_seconds(self, repair_count: i64) -> i64 {
-        let doublings = u32::try_from((repair_count - 1).clamp(0, 62)).unwrap_or(62);
+        let doublings = u32::try_from(repair_count.saturating_sub(1).clamp(0, 62)).unwrap_or(62);
         self.redispatch_after_seconds
             .checked_mul(1_i64.checked_shl(doublings).unwrap_or(i64::MAX))
             .unwrap_or(i64::MAX)

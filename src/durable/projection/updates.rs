@@ -411,9 +411,7 @@ fn update(
     let failure = failure_id.as_deref().and_then(|id| failures.failure(id));
     let result = match (
         &failure_id,
-        events
-            .completed
-            .and_then(|read| read.payload.result.as_ref()),
+        events.completed.and_then(|read| read.payload.result.seen()),
     ) {
         (Some(_), _) => None,
         (None, Some(result)) => result

@@ -2,24 +2,40 @@
 
 use std::collections::BTreeSet;
 
-use super::snapshot::{Reader, RunSnapshot, TimelineCache, related_instances, related_runs};
+use futures_util::{StreamExt as _, stream::BoxStream};
+
+use super::{
+    run_rows::{Events, Extent, RunRows, related_instances},
+    snapshot::{self, RunSnapshot, TimelineCache, related_runs},
+};
 use crate::{
     db::{DbError, Row, Snapshot},
-    durable::stored::{HistoryEvent, TimelineEntry},
+    durable::stored::{HistoryEvent, Notices, TaskRow, TimelineEntry},
 };
+
+/// How a table's rows are read.
+type Read<T> = fn(&mut Row, &mut Notices) -> Result<T, DbError>;
 
 /// The run with all that does not grow with its steps: no events, no tasks, no activities, no
 /// timers, and none of the engine's stored projections of them.
 pub async fn head(snapshot: &mut Snapshot, run_id: &str) -> Result<Option<RunSnapshot>, DbError> {
-    Reader { snapshot, run_id }
-        .load(TimelineCache::Presence, false)
-        .await
+    let timeline = TimelineCache::Presence;
+    let rows = RunRows::fetch(snapshot, run_id, timeline, Extent::Head, None).await?;
+    rows.map(|(rows, _)| RunSnapshot::of(rows, timeline))
+        .transpose()
 }
 
 /// Adds the runs that the snapshot's own events and links name.
 pub async fn add_related(snapshot: &mut Snapshot, run: &mut RunSnapshot) -> Result<(), DbError> {
-    let instances = related_instances(&run.run, &run.events, &run.links);
-    run.related = related_runs(snapshot, &instances).await?;
+    let instance = run.run.workflow_instance_id.as_str();
+    let named = run.links.iter().flat_map(|link| {
+        [
+            link.parent_workflow_instance_id.as_str(),
+            link.child_workflow_instance_id.as_str(),
+        ]
+    });
+    let others = related_instances(instance, &Events::Known(run.events.clone()), named);
+    run.related = related_runs(snapshot, instance, Some(&run.run.id), &others).await?;
     Ok(())
 }
 
@@ -32,7 +48,7 @@ pub async fn events_after(
 ) -> Result<Vec<HistoryEvent>, DbError> {
     let mut q = snapshot.statement();
     q.push("select ")
-        .columns(HistoryEvent::TABLE, HistoryEvent::COLUMNS)
+        .push(HistoryEvent::COLUMNS)
         .push(" from {workflow_history_events} where workflow_run_id = ")
         .bind(run_id)
         .push(" and sequence > ")
@@ -53,13 +69,36 @@ pub async fn events_at(
     }
     let mut q = snapshot.statement();
     q.push("select ")
-        .columns(HistoryEvent::TABLE, HistoryEvent::COLUMNS)
+        .push(HistoryEvent::COLUMNS)
         .push(" from {workflow_history_events} where workflow_run_id = ")
         .bind(run_id)
         .push(" and sequence in ")
         .bind_list(sequences.iter().copied())
         .push(" order by sequence");
     read(snapshot.fetch(q).await?, HistoryEvent::read)
+}
+
+/// The last of these sequences, if it leads on. One that cannot be read counts as none, so that
+/// a damaged row is not met for ever.
+pub fn next_after(events: &[HistoryEvent], after: i64) -> Option<i64> {
+    let last = events.iter().map(|event| event.sequence).max()?;
+    (last > after).then_some(last)
+}
+
+/// Every task in the order they are listed, as they arrive.
+pub fn tasks<'s>(
+    snapshot: &'s mut Snapshot,
+    run_id: &str,
+) -> BoxStream<'s, Result<TaskRow, DbError>> {
+    let mut q = snapshot.statement();
+    q.push("select ")
+        .push(TaskRow::COLUMNS)
+        .push(" from {workflow_tasks} where workflow_run_id = ")
+        .bind(run_id)
+        .push(" order by available_at, created_at, id");
+    let rows = snapshot.stream(q);
+    rows.map(|row| TaskRow::read(&mut row?, &mut Notices::default()))
+        .boxed()
 }
 
 /// The stored timeline between two sequences. Served by `(workflow_run_id, sequence)`.
@@ -70,11 +109,8 @@ pub async fn timeline_between(
     to: i64,
 ) -> Result<Vec<TimelineEntry>, DbError> {
     let mut q = snapshot.statement();
-    if !q.has_table(TimelineEntry::TABLE) {
-        return Ok(Vec::new());
-    }
     q.push("select ")
-        .columns(TimelineEntry::TABLE, TimelineEntry::COLUMNS)
+        .push(TimelineEntry::COLUMNS)
         .push(" from {workflow_run_timeline_entries} where workflow_run_id = ")
         .bind(run_id)
         .push(" and sequence >= ")
@@ -93,14 +129,11 @@ pub async fn entries_after<T>(
     run_id: &str,
     skip: usize,
     limit: usize,
-    of_row: fn(&mut Row) -> Result<T, DbError>,
+    of_row: Read<T>,
 ) -> Result<Vec<T>, DbError> {
     let mut q = snapshot.statement();
-    if !q.has_table(table) {
-        return Ok(Vec::new());
-    }
     q.push("select ")
-        .columns(table, columns)
+        .push(columns)
         .push(" from {")
         .push(table)
         .push("} where workflow_run_id = ")
@@ -119,15 +152,15 @@ pub async fn rows_of<'v, T>(
     columns: &'static str,
     column: &'static str,
     values: impl IntoIterator<Item = &'v str>,
-    of_row: fn(&mut Row) -> Result<T, DbError>,
+    of_row: Read<T>,
 ) -> Result<Vec<T>, DbError> {
     let values: BTreeSet<&str> = values.into_iter().collect();
-    let mut q = snapshot.statement();
-    if values.is_empty() || !q.has_table(table) {
+    if values.is_empty() {
         return Ok(Vec::new());
     }
+    let mut q = snapshot.statement();
     q.push("select ")
-        .columns(table, columns)
+        .push(columns)
         .push(" from {")
         .push(table)
         .push("} where ")
@@ -144,22 +177,21 @@ pub async fn ids(
     run_id: &str,
 ) -> Result<Vec<String>, DbError> {
     let mut q = snapshot.statement();
-    if !q.has_table(table) {
-        return Ok(Vec::new());
-    }
     q.push("select id from {")
         .push(table)
         .push("} where workflow_run_id = ")
         .bind(run_id)
         .push(" order by sequence");
-    read(snapshot.fetch(q).await?, |row| row.text("id"))
+    let rows = snapshot.fetch(q).await?;
+    Ok(rows
+        .iter()
+        .filter_map(|row| row.peek("id"))
+        .map(str::to_owned)
+        .collect())
 }
 
-fn read<T>(
-    mut rows: Vec<Row>,
-    of_row: fn(&mut Row) -> Result<T, DbError>,
-) -> Result<Vec<T>, DbError> {
-    rows.iter_mut().map(of_row).collect()
+fn read<T>(rows: Vec<Row>, of_row: Read<T>) -> Result<Vec<T>, DbError> {
+    snapshot::read(rows, &mut Notices::default(), of_row)
 }
 
 /// What changes whenever the rows behind a bundle do, as text; none when there is no such run.

@@ -1,6 +1,6 @@
 //! Finds the run an id belongs to, whatever kind of id it is.
 
-use crate::db::{DbError, Snapshot};
+use crate::db::{DbError, Snapshot, Statement};
 
 /// What an id turned out to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,60 +12,27 @@ pub struct Found {
 }
 
 /// Each arm is one lookup in a primary key or a single-column index.
-const ARMS: &[(&str, &str)] = &[
-    (
-        "workflow_runs",
-        "select 'run' as kind, workflow_instance_id as instance_id, id as run_id from {workflow_runs} where id in ",
-    ),
-    (
-        "workflow_instances",
-        "select 'instance', id, null from {workflow_instances} where id in ",
-    ),
-    (
-        "workflow_tasks",
-        "select 'task', r.workflow_instance_id, r.id from {workflow_tasks} x \
+const ARMS: &[&str] = &[
+    "select 'run' as kind, workflow_instance_id as instance_id, id as run_id from {workflow_runs} where id in ",
+    "select 'instance', id, null from {workflow_instances} where id in ",
+    "select 'task', r.workflow_instance_id, r.id from {workflow_tasks} x \
       join {workflow_runs} r on r.id = x.workflow_run_id where x.id in ",
-    ),
-    (
-        "activity_executions",
-        "select 'activity execution', r.workflow_instance_id, r.id from {activity_executions} x \
+    "select 'activity execution', r.workflow_instance_id, r.id from {activity_executions} x \
       join {workflow_runs} r on r.id = x.workflow_run_id where x.id in ",
-    ),
-    (
-        "activity_attempts",
-        "select 'activity attempt', r.workflow_instance_id, r.id from {activity_attempts} x \
+    "select 'activity attempt', r.workflow_instance_id, r.id from {activity_attempts} x \
       join {workflow_runs} r on r.id = x.workflow_run_id where x.id in ",
-    ),
-    (
-        "workflow_failures",
-        "select 'failure', r.workflow_instance_id, r.id from {workflow_failures} x \
+    "select 'failure', r.workflow_instance_id, r.id from {workflow_failures} x \
       join {workflow_runs} r on r.id = x.workflow_run_id where x.id in ",
-    ),
-    (
-        "workflow_run_timers",
-        "select 'timer', r.workflow_instance_id, r.id from {workflow_run_timers} x \
+    "select 'timer', r.workflow_instance_id, r.id from {workflow_run_timers} x \
       join {workflow_runs} r on r.id = x.workflow_run_id where x.id in ",
-    ),
-    (
-        "workflow_commands",
-        "select 'command', r.workflow_instance_id, r.id from {workflow_commands} x \
+    "select 'command', r.workflow_instance_id, r.id from {workflow_commands} x \
       join {workflow_runs} r on r.id = x.workflow_run_id where x.id in ",
-    ),
-    (
-        "workflow_signal_records",
-        "select 'signal', r.workflow_instance_id, r.id from {workflow_signal_records} x \
+    "select 'signal', r.workflow_instance_id, r.id from {workflow_signal_records} x \
       join {workflow_runs} r on r.id = x.workflow_run_id where x.id in ",
-    ),
-    (
-        "workflow_updates",
-        "select 'update', r.workflow_instance_id, r.id from {workflow_updates} x \
+    "select 'update', r.workflow_instance_id, r.id from {workflow_updates} x \
       join {workflow_runs} r on r.id = x.workflow_run_id where x.id in ",
-    ),
-    (
-        "workflow_history_events",
-        "select 'event', r.workflow_instance_id, r.id from {workflow_history_events} x \
+    "select 'event', r.workflow_instance_id, r.id from {workflow_history_events} x \
       join {workflow_runs} r on r.id = x.workflow_run_id where x.id in ",
-    ),
 ];
 
 /// Everything that has this id, most direct first. The engine makes some ids in upper case and
@@ -78,17 +45,29 @@ pub async fn by_id(snapshot: &mut Snapshot, id: &str) -> Result<Vec<Found>, DbEr
     ];
     spellings.dedup();
     let mut q = snapshot.statement();
-    let arms = ARMS
-        .iter()
-        .filter(|(table, _)| q.has_table(table))
-        .map(|(_, arm)| *arm);
-    for (n, arm) in arms.collect::<Vec<_>>().into_iter().enumerate() {
+    for (n, arm) in ARMS.iter().enumerate() {
         if n > 0 {
             q.push(" union all ");
         }
         q.push(arm).bind_list(&spellings);
     }
     q.push(" limit 20");
+    read(snapshot, q).await
+}
+
+/// One or two of the runs that carry this business key. Served by `(business_key)`.
+pub async fn by_business_key(snapshot: &mut Snapshot, key: &str) -> Result<Vec<Found>, DbError> {
+    let mut q = snapshot.statement();
+    q.push(
+        "select 'business key' as kind, workflow_instance_id as instance_id, id as run_id \
+         from {workflow_runs} where business_key = ",
+    )
+    .bind(key)
+    .push(" limit 2");
+    read(snapshot, q).await
+}
+
+async fn read(snapshot: &mut Snapshot, q: Statement) -> Result<Vec<Found>, DbError> {
     snapshot
         .fetch(q)
         .await?
@@ -101,13 +80,4 @@ pub async fn by_id(snapshot: &mut Snapshot, id: &str) -> Result<Vec<Found>, DbEr
             })
         })
         .collect()
-}
-
-/// Whether any run carries this business key. Served by `(business_key)`.
-pub async fn has_business_key(snapshot: &mut Snapshot, key: &str) -> Result<bool, DbError> {
-    let mut q = snapshot.statement();
-    q.push("select id from {workflow_run_summaries} where business_key = ")
-        .bind(key)
-        .push(" limit 1");
-    Ok(!snapshot.fetch(q).await?.is_empty())
 }

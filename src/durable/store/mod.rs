@@ -4,6 +4,10 @@
 pub mod export;
 pub mod find;
 pub mod head;
+pub mod history;
+pub mod metrics;
+pub mod past;
+pub(in crate::durable) mod run_rows;
 pub mod runs;
 pub mod schema;
 pub mod snapshot;

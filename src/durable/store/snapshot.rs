@@ -6,19 +6,23 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::runs::extras;
+use super::{
+    past::{History, HistoryCache},
+    run_rows::{Events, Extent, RunRows, heartbeat_rows, related_rows},
+    runs::extras,
+};
 use crate::{
     db::{DbError, Json, Row, Snapshot},
     durable::stored::{
-        AttemptRow, ClosedReason, CommandRow, EventType, ExecutionRow, FailureRecord, HeartbeatRow,
-        HistoryEvent, LineageEntry, LinkRow, MessageRow, RunRow, RunSummary, SignalRow,
-        StatusBucket, TaskRow, TimelineEntry, TimerEntry, TimerRow, UpdateRow, WaitEntry,
+        AttemptRow, Cells, ClosedReason, CommandRow, EventType, ExecutionRow, FailureRecord,
+        HeartbeatRow, HistoryEvent, LineageEntry, LinkRow, MessageRow, Notices, RunRow, RunSummary,
+        SignalRow, StatusBucket, TaskRow, TimelineEntry, TimerEntry, TimerRow, UpdateRow,
+        WaitEntry,
         loose::{self, Text},
     },
 };
 
-/// Most runs of one related instance that are read: a chain may have thousands.
-const RELATED: u32 = 2_000;
+pub use super::run_rows::Which;
 
 /// How much of the stored timeline to read, for saying whether it is up to date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +40,7 @@ pub struct RunSnapshot {
     pub instance: InstanceFacts,
     pub summary: Option<RunSummary>,
     /// By sequence.
-    pub events: Vec<HistoryEvent>,
+    pub events: History,
     /// By `available_at`.
     pub tasks: Vec<TaskRow>,
     /// By sequence.
@@ -69,6 +73,8 @@ pub struct RunSnapshot {
     pub lineage_entries: Vec<LineageEntry>,
     /// The line a demo situation tells about itself.
     pub story: Option<String>,
+    /// What the rows hold that could not be taken as it stands.
+    pub notices: Notices,
 }
 
 /// What the instance says where the run itself says nothing.
@@ -102,183 +108,96 @@ impl RunSnapshot {
         run_id: &str,
         timeline: TimelineCache,
     ) -> Result<Option<Self>, DbError> {
-        Reader { snapshot, run_id }.load(timeline, true).await
+        Self::load_with(snapshot, run_id, timeline, None).await
     }
-}
 
-/// The statements behind a snapshot, each served by an index on the run's id.
-pub(super) struct Reader<'s> {
-    pub snapshot: &'s mut Snapshot,
-    pub run_id: &'s str,
-}
-
-impl Reader<'_> {
-    /// Without `steps`, what grows with the history is left out.
-    pub async fn load(
-        mut self,
+    /// The same; a history that was read before need not be read again.
+    pub async fn load_with(
+        snapshot: &mut Snapshot,
+        run_id: &str,
         timeline: TimelineCache,
-        steps: bool,
-    ) -> Result<Option<RunSnapshot>, DbError> {
-        let Some((run, instance)) = self.run().await? else {
+        past: Option<&HistoryCache>,
+    ) -> Result<Option<Self>, DbError> {
+        let fetched = RunRows::fetch(snapshot, run_id, timeline, Extent::Whole, past).await?;
+        let Some((rows, version)) = fetched else {
             return Ok(None);
         };
-        let end_of_timeline = match timeline {
-            TimelineCache::Whole => " order by sequence",
-            TimelineCache::Presence => " order by sequence limit 1",
+        let run = Self::of(rows, timeline)?;
+        if let Some(past) = past {
+            past.keep(version, run.events.clone()).await;
+        }
+        Ok(Some(run))
+    }
+
+    /// Reads many runs, in the same number of statements; without their memos and attributes.
+    pub async fn load_all(
+        snapshot: &mut Snapshot,
+        which: Which<'_>,
+        timeline: TimelineCache,
+    ) -> Result<Vec<Self>, DbError> {
+        let runs = RunRows::fetch_all(snapshot, which, timeline, Extent::Whole, None).await?;
+        runs.into_iter()
+            .map(|(rows, _)| Self::of(rows, timeline))
+            .collect()
+    }
+
+    /// Makes sense of the rows, whatever they hold.
+    pub fn of(mut rows: RunRows, timeline: TimelineCache) -> Result<Self, DbError> {
+        let mut notices = Notices::default();
+        let run = RunRow::read(&mut rows.run, &mut notices)?;
+        let id = run.workflow_instance_id.clone();
+        let mut cells = Cells::joined(
+            "workflow_instances",
+            "instance_",
+            id,
+            &mut rows.run,
+            &mut notices,
+        );
+        let instance = InstanceFacts {
+            namespace: cells.opt_text("instance_namespace")?,
+            business_key: cells.opt_text("instance_business_key")?,
+            visibility_labels: cells.opt_json("instance_visibility_labels")?,
+            execution_timeout_seconds: cells.opt_int("instance_execution_timeout_seconds")?,
         };
-        let summary = self
-            .rows(
-                RunSummary::TABLE,
-                RunSummary::COLUMNS,
-                "id",
-                "",
-                RunSummary::read,
-            )
-            .await?
-            .pop();
-        let events = self
-            .of_steps(
-                steps,
-                HistoryEvent::TABLE,
-                HistoryEvent::COLUMNS,
-                " order by sequence",
-                HistoryEvent::read,
-            )
-            .await?;
-        let links = self.links().await?;
-        let (memo, search_attributes) = extras::free_form(self.snapshot, self.run_id).await?;
-        let related = if steps {
-            related_runs(self.snapshot, &related_instances(&run, &events, &links)).await?
-        } else {
-            Vec::new()
+        let n = &mut notices;
+        let summary = read(rows.summary, n, RunSummary::read)?.pop();
+        let events = match rows.events {
+            Events::Known(history) => history,
+            Events::Rows(rows) => {
+                let mut notices = Notices::default();
+                let events = read(rows, &mut notices, HistoryEvent::read)?;
+                History::new(events, notices)
+            }
         };
-        let timeline_entries = self
-            .of_run(
-                TimelineEntry::TABLE,
-                TimelineEntry::COLUMNS,
-                end_of_timeline,
-                TimelineEntry::read,
-            )
-            .await?;
-        Ok(Some(RunSnapshot {
+        n.extend(events.notices());
+        let mut links = read(rows.links, n, LinkRow::read)?;
+        links.sort_by_key(|link| link.created_at);
+        let (memo, search_attributes) = extras::free_form(rows.free_form, n)?;
+        let related = related(rows.related, n)?;
+        let has_timeline_entries = !rows.timeline_entries.is_empty();
+        if timeline == TimelineCache::Presence {
+            rows.timeline_entries.clear();
+        }
+        Ok(Self {
             story: memo
                 .get(crate::demo::STORY_MEMO)
                 .and_then(Value::as_str)
                 .map(str::to_owned),
-            tasks: self
-                .of_steps(
-                    steps,
-                    TaskRow::TABLE,
-                    TaskRow::COLUMNS,
-                    " order by available_at, created_at, id",
-                    TaskRow::read,
-                )
-                .await?,
-            executions: self
-                .of_steps(
-                    steps,
-                    ExecutionRow::TABLE,
-                    ExecutionRow::COLUMNS,
-                    " order by sequence",
-                    ExecutionRow::read,
-                )
-                .await?,
-            attempts: self
-                .of_steps(
-                    steps,
-                    AttemptRow::TABLE,
-                    AttemptRow::COLUMNS,
-                    " order by attempt_number, started_at, id",
-                    AttemptRow::read,
-                )
-                .await?,
-            timers: self
-                .of_steps(
-                    steps,
-                    TimerRow::TABLE,
-                    TimerRow::COLUMNS,
-                    " order by sequence",
-                    TimerRow::read,
-                )
-                .await?,
-            commands: self
-                .of_run(
-                    CommandRow::TABLE,
-                    CommandRow::COLUMNS,
-                    " order by command_sequence, created_at, id",
-                    CommandRow::read,
-                )
-                .await?,
-            signals: self
-                .of_run(
-                    SignalRow::TABLE,
-                    SignalRow::COLUMNS,
-                    " order by command_sequence, received_at, created_at, id",
-                    SignalRow::read,
-                )
-                .await?,
-            updates: self
-                .of_run(
-                    UpdateRow::TABLE,
-                    UpdateRow::COLUMNS,
-                    " order by command_sequence, accepted_at, created_at, id",
-                    UpdateRow::read,
-                )
-                .await?,
-            failures: self
-                .of_run(
-                    FailureRecord::TABLE,
-                    FailureRecord::COLUMNS,
-                    " order by created_at desc",
-                    FailureRecord::read,
-                )
-                .await?,
-            messages: self
-                .of_steps(
-                    steps,
-                    MessageRow::TABLE,
-                    MessageRow::COLUMNS,
-                    " order by stream_key, sequence",
-                    MessageRow::read,
-                )
-                .await?,
-            wait_entries: self
-                .of_steps(
-                    steps,
-                    WaitEntry::TABLE,
-                    WaitEntry::COLUMNS,
-                    " order by position",
-                    WaitEntry::read,
-                )
-                .await?,
-            timer_entries: self
-                .of_steps(
-                    steps,
-                    TimerEntry::TABLE,
-                    TimerEntry::COLUMNS,
-                    " order by position",
-                    TimerEntry::read,
-                )
-                .await?,
-            lineage_entries: self
-                .of_run(
-                    LineageEntry::TABLE,
-                    LineageEntry::COLUMNS,
-                    " order by position",
-                    LineageEntry::read,
-                )
-                .await?,
-            heartbeats: if steps {
-                self.heartbeats().await?
-            } else {
-                Vec::new()
-            },
-            has_timeline_entries: !timeline_entries.is_empty(),
-            timeline_entries: if timeline == TimelineCache::Whole {
-                timeline_entries
-            } else {
-                Vec::new()
-            },
+            tasks: read(rows.tasks, n, TaskRow::read)?,
+            executions: read(rows.executions, n, ExecutionRow::read)?,
+            attempts: read(rows.attempts, n, AttemptRow::read)?,
+            timers: read(rows.timers, n, TimerRow::read)?,
+            commands: read(rows.commands, n, CommandRow::read)?,
+            signals: read(rows.signals, n, SignalRow::read)?,
+            updates: read(rows.updates, n, UpdateRow::read)?,
+            failures: read(rows.failures, n, FailureRecord::read)?,
+            messages: read(rows.messages, n, MessageRow::read)?,
+            wait_entries: read(rows.wait_entries, n, WaitEntry::read)?,
+            timer_entries: read(rows.timer_entries, n, TimerEntry::read)?,
+            lineage_entries: read(rows.lineage_entries, n, LineageEntry::read)?,
+            heartbeats: read(rows.heartbeats, n, HeartbeatRow::read)?,
+            timeline_entries: read(rows.timeline_entries, n, TimelineEntry::read)?,
+            has_timeline_entries,
             run,
             instance,
             summary,
@@ -287,220 +206,70 @@ impl Reader<'_> {
             memo,
             search_attributes,
             related,
-        }))
-    }
-
-    async fn rows<T>(
-        &mut self,
-        table: &'static str,
-        columns: &'static str,
-        key: &'static str,
-        end: &'static str,
-        read: fn(&mut Row) -> Result<T, DbError>,
-    ) -> Result<Vec<T>, DbError> {
-        let mut q = self.snapshot.statement();
-        if !q.has_table(table) {
-            return Ok(Vec::new());
-        }
-        q.push("select ")
-            .columns(table, columns)
-            .push(" from {")
-            .push(table)
-            .push("} where ");
-        q.push(key).push(" = ").bind(self.run_id).push(end);
-        self.snapshot.fetch(q).await?.iter_mut().map(read).collect()
-    }
-
-    async fn of_run<T>(
-        &mut self,
-        table: &'static str,
-        columns: &'static str,
-        end: &'static str,
-        read: fn(&mut Row) -> Result<T, DbError>,
-    ) -> Result<Vec<T>, DbError> {
-        self.rows(table, columns, "workflow_run_id", end, read)
-            .await
-    }
-
-    /// As [`Self::of_run`], for what is read only with the steps.
-    async fn of_steps<T>(
-        &mut self,
-        steps: bool,
-        table: &'static str,
-        columns: &'static str,
-        end: &'static str,
-        read: fn(&mut Row) -> Result<T, DbError>,
-    ) -> Result<Vec<T>, DbError> {
-        if !steps {
-            return Ok(Vec::new());
-        }
-        self.of_run(table, columns, end, read).await
-    }
-
-    /// The run, and the facts of its instance beside it.
-    async fn run(&mut self) -> Result<Option<(RunRow, InstanceFacts)>, DbError> {
-        let mut q = self.snapshot.statement();
-        q.push("select ").columns(RunRow::TABLE, RunRow::COLUMNS).push(
-            ", (select i.namespace from {workflow_instances} i where i.id = r.workflow_instance_id) as instance_namespace\
-             , (select i.business_key from {workflow_instances} i where i.id = r.workflow_instance_id) as instance_business_key\
-             , (select i.visibility_labels from {workflow_instances} i where i.id = r.workflow_instance_id) as instance_labels\
-             , (select i.execution_timeout_seconds from {workflow_instances} i where i.id = r.workflow_instance_id) as instance_timeout \
-             from {workflow_runs} r where id = ",
-        )
-        .bind(self.run_id);
-        let Some(mut row) = self.snapshot.fetch_one(q).await? else {
-            return Ok(None);
-        };
-        let run = RunRow::read(&mut row)?;
-        let instance = InstanceFacts {
-            namespace: row.opt_text("instance_namespace")?,
-            business_key: row.opt_text("instance_business_key")?,
-            visibility_labels: row.opt_json("instance_labels")?,
-            execution_timeout_seconds: row.opt_int("instance_timeout")?,
-        };
-        Ok(Some((run, instance)))
-    }
-
-    async fn links(&mut self) -> Result<Vec<LinkRow>, DbError> {
-        let mut q = self.snapshot.statement();
-        if !q.has_table(LinkRow::TABLE) {
-            return Ok(Vec::new());
-        }
-        // Two lookups instead of an `or`, which would scan on some planners.
-        q.push("select ")
-            .columns(LinkRow::TABLE, LinkRow::COLUMNS)
-            .push(" from {workflow_links} where parent_workflow_run_id = ")
-            .bind(self.run_id)
-            .push(" union all select ")
-            .columns(LinkRow::TABLE, LinkRow::COLUMNS)
-            .push(" from {workflow_links} where child_workflow_run_id = ")
-            .bind(self.run_id)
-            .push(" and parent_workflow_run_id <> ")
-            .bind(self.run_id);
-        let mut links: Vec<LinkRow> = self
-            .snapshot
-            .fetch(q)
-            .await?
-            .iter_mut()
-            .map(LinkRow::read)
-            .collect::<Result<_, _>>()?;
-        links.sort_by_key(|link| link.created_at);
-        Ok(links)
-    }
-
-    async fn heartbeats(&mut self) -> Result<Vec<HeartbeatRow>, DbError> {
-        let mut q = self.snapshot.statement();
-        if !q.has_table(HeartbeatRow::TABLE) {
-            return Ok(Vec::new());
-        }
-        q.push("select ")
-            .columns(HeartbeatRow::TABLE, HeartbeatRow::COLUMNS)
-            .push(
-                " from {workflow_worker_compatibility_heartbeats} order by expires_at desc limit ",
-            )
-            .bind(HEARTBEATS);
-        self.snapshot
-            .fetch(q)
-            .await?
-            .iter_mut()
-            .map(HeartbeatRow::read)
-            .collect()
+            notices,
+        })
     }
 }
 
-/// The runs of these instances, with the few facts others need of them.
-pub async fn related_runs(
-    snapshot: &mut Snapshot,
-    instances: &BTreeSet<String>,
-) -> Result<Vec<RelatedRun>, DbError> {
-    let mut q = snapshot.statement();
-    q.push("select ").columns(RunRow::TABLE, RunRow::COLUMNS).push(
-        ", (select s.status_bucket from {workflow_run_summaries} s where s.id = r.id) as summary_bucket\
-         , (select s.closed_reason from {workflow_run_summaries} s where s.id = r.id) as summary_closed_reason\
-         , (select s.started_at from {workflow_run_summaries} s where s.id = r.id) as summary_started_at\
-         , (select s.closed_at from {workflow_run_summaries} s where s.id = r.id) as summary_closed_at\
-         , (select e.payload from {workflow_history_events} e where e.workflow_run_id = r.id \
-           and e.event_type = 'WorkflowStarted' and e.sequence <= 10 order by e.sequence limit 1) as started_payload\
-         , (select e.event_type from {workflow_history_events} e where e.workflow_run_id = r.id \
-           and e.event_type in ",
-    )
-    .bind_list(TERMINAL.iter().map(EventType::as_str))
-    .push(
-        " order by e.sequence desc limit 1) as terminal_event \
-         from {workflow_runs} r where workflow_instance_id in ",
-    )
-    .bind_list(instances)
-    .push(" order by workflow_instance_id, run_number limit ")
-    .bind(RELATED);
-    snapshot
-        .fetch(q)
-        .await?
-        .iter_mut()
-        .map(|row| {
-            Ok(RelatedRun {
-                run: RunRow::read(row)?,
-                status_bucket: row.opt_text("summary_bucket")?.map(Into::into),
-                closed_reason: row.opt_text("summary_closed_reason")?.map(Into::into),
-                summary_started_at: row.opt_time("summary_started_at")?,
-                summary_closed_at: row.opt_time("summary_closed_at")?,
-                continued_from_run_id: {
-                    let started: Started = loose::read(row.opt_text("started_payload")?.as_deref());
-                    started.continued_from_run_id.0
-                },
-                terminal_event: row.opt_text("terminal_event")?.map(Into::into),
-            })
-        })
+pub(super) fn read<T>(
+    rows: Vec<Row>,
+    notices: &mut Notices,
+    one: fn(&mut Row, &mut Notices) -> Result<T, DbError>,
+) -> Result<Vec<T>, DbError> {
+    rows.into_iter()
+        .map(|mut row| one(&mut row, notices))
         .collect()
 }
 
-/// Most heartbeat rows read: more workers than this and the newest tell enough.
-const HEARTBEATS: u32 = 2_000;
+/// What workers lately said of themselves, the newest first, up to a limit.
+pub async fn heartbeats(snapshot: &mut Snapshot) -> Result<Vec<HeartbeatRow>, DbError> {
+    let rows = heartbeat_rows(snapshot).await?;
+    read(rows, &mut Notices::default(), HeartbeatRow::read)
+}
 
-const TERMINAL: [EventType; 6] = [
-    EventType::WorkflowCompleted,
-    EventType::WorkflowFailed,
-    EventType::WorkflowTimedOut,
-    EventType::WorkflowCancelled,
-    EventType::WorkflowTerminated,
-    EventType::WorkflowContinuedAsNew,
-];
+/// The runs of an instance, with the few facts others need of them; `selected` is among them,
+/// however old it is.
+pub async fn related_runs(
+    snapshot: &mut Snapshot,
+    instance: &str,
+    selected: Option<&str>,
+    others: &BTreeSet<String>,
+) -> Result<Vec<RelatedRun>, DbError> {
+    let rows = related_rows(snapshot, instance, selected, others).await?;
+    related(rows, &mut Notices::default())
+}
 
-/// The keys by which events name other instances and runs.
-#[expect(clippy::struct_field_names, reason = "the engine's names")]
+/// By instance and run number.
+fn related(rows: Vec<Row>, notices: &mut Notices) -> Result<Vec<RelatedRun>, DbError> {
+    let mut runs = read(rows, notices, RelatedRun::read)?;
+    runs.sort_by(|a, b| {
+        let (a, b) = (&a.run, &b.run);
+        (&a.workflow_instance_id, a.run_number).cmp(&(&b.workflow_instance_id, b.run_number))
+    });
+    Ok(runs)
+}
+
+/// The key by which a run's first event names the run before it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Started {
     continued_from_run_id: Text,
-    parent_workflow_instance_id: Text,
-    child_workflow_instance_id: Text,
 }
 
-/// This instance, and every instance a link or an event names as parent or child.
-pub(super) fn related_instances(
-    run: &RunRow,
-    events: &[HistoryEvent],
-    links: &[LinkRow],
-) -> BTreeSet<String> {
-    let mut instances = BTreeSet::from([run.workflow_instance_id.clone()]);
-    for link in links {
-        instances.insert(link.parent_workflow_instance_id.clone());
-        instances.insert(link.child_workflow_instance_id.clone());
+impl RelatedRun {
+    fn read(row: &mut Row, notices: &mut Notices) -> Result<Self, DbError> {
+        let run = RunRow::read(row, notices)?;
+        let started: Started = loose::read(row.opt_text("started_payload")?.as_deref());
+        let terminal_event = row.opt_text("terminal_event")?.map(Into::into);
+        let mut cells = Cells::joined(RunSummary::TABLE, "summary_", run.id.clone(), row, notices);
+        Ok(Self {
+            status_bucket: cells.opt_word("summary_status_bucket")?,
+            closed_reason: cells.opt_word("summary_closed_reason")?,
+            summary_started_at: cells.opt_time("summary_started_at")?,
+            summary_closed_at: cells.opt_time("summary_closed_at")?,
+            continued_from_run_id: started.continued_from_run_id.0,
+            terminal_event,
+            run,
+        })
     }
-    for event in events {
-        if matches!(
-            event.event_type,
-            EventType::WorkflowStarted
-                | EventType::ChildWorkflowScheduled
-                | EventType::ChildRunStarted
-                | EventType::ChildRunCompleted
-                | EventType::ChildRunFailed
-                | EventType::ChildRunCancelled
-                | EventType::ChildRunTerminated
-        ) {
-            let named: Started = event.as_payload();
-            instances.extend(named.parent_workflow_instance_id.0);
-            instances.extend(named.child_workflow_instance_id.0);
-        }
-    }
-    instances
 }

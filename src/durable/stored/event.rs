@@ -4,7 +4,10 @@
 use chrono::{DateTime, Utc};
 use serde::de::DeserializeOwned;
 
-use super::{EventType, loose};
+use super::{
+    EventType, loose,
+    notice::{Cells, Notices},
+};
 use crate::db::{DbError, Row};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -26,19 +29,34 @@ impl HistoryEvent {
     pub const COLUMNS: &'static str = "id, workflow_run_id, sequence, event_type, payload, \
         workflow_task_id, workflow_command_id, recorded_at, created_at";
 
-    pub fn read(row: &mut Row) -> Result<Self, DbError> {
+    pub fn read(row: &mut Row, notices: &mut Notices) -> Result<Self, DbError> {
+        let mut cells = Cells::of(Self::TABLE, row, notices);
         Ok(Self {
-            id: row.text("id")?,
-            workflow_run_id: row.text("workflow_run_id")?,
-            sequence: row.int("sequence")?,
-            event_type: row.text("event_type")?.into(),
-            payload: row.opt_text("payload")?,
-            workflow_task_id: row.opt_text("workflow_task_id")?,
-            workflow_command_id: row.opt_text("workflow_command_id")?,
-            recorded_at: row.opt_time("recorded_at")?,
-            created_at: row.opt_time("created_at")?,
+            id: cells.text("id")?,
+            workflow_run_id: cells.text("workflow_run_id")?,
+            sequence: cells.opt_int("sequence")?.unwrap_or(0),
+            event_type: cells.word("event_type")?,
+            payload: cells.opt_text("payload")?,
+            workflow_task_id: cells.opt_text("workflow_task_id")?,
+            workflow_command_id: cells.opt_text("workflow_command_id")?,
+            recorded_at: cells.opt_time("recorded_at")?,
+            created_at: cells.opt_time("created_at")?,
         })
     }
+
+    /// Name and kind of each column, for tests that damage rows.
+    #[cfg(test)]
+    pub const KINDS: &'static [(&'static str, &'static str)] = &[
+        ("id", "text"),
+        ("workflow_run_id", "text"),
+        ("sequence", "int"),
+        ("event_type", "word"),
+        ("payload", "json"),
+        ("workflow_task_id", "text"),
+        ("workflow_command_id", "text"),
+        ("recorded_at", "time"),
+        ("created_at", "time"),
+    ];
 
     /// When it happened, as far as the row says.
     pub fn time(&self) -> Option<DateTime<Utc>> {

@@ -191,6 +191,14 @@ impl<'de> Deserialize<'de> for Any {
 pub struct Raw(pub Option<Box<str>>);
 
 impl Raw {
+    /// A column's text; what is not JSON has no value.
+    pub fn of_column(text: Option<String>) -> Self {
+        Self(
+            text.filter(|text| text != "null")
+                .map(String::into_boxed_str),
+        )
+    }
+
     pub fn value(&self) -> Option<Value> {
         serde_json::from_str(self.0.as_deref()?).ok()
     }
@@ -295,6 +303,13 @@ pub struct Noted<T> {
     pub value: T,
 }
 
+impl<T> Noted<T> {
+    /// `Some` when the key is there, whatever it holds.
+    pub fn seen(&self) -> Option<&T> {
+        self.present.then_some(&self.value)
+    }
+}
+
 impl<T> Deref for Noted<T> {
     type Target = T;
 
@@ -325,13 +340,6 @@ pub fn read_value<T: DeserializeOwned + Default>(value: &Value) -> T {
         .ok()
         .and_then(|map| map.0)
         .map_or_else(T::default, |value| *value)
-}
-
-/// For keys whose presence matters: `Some` when the key is there, whatever it holds.
-pub fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    deserializer: D,
-) -> Result<Option<T>, D::Error> {
-    T::deserialize(deserializer).map(Some)
 }
 
 /// `…T10:11:12.123456Z`, `…T10:11:12+00:00`, or the space-separated form of a row, in UTC.

@@ -2,16 +2,20 @@
 //! structs.
 //!
 //! A word a newer engine may write and we do not know is carried through and shown, never
-//! refused. A value that is missing or of another kind is no value, never an error.
+//! refused. A value that is missing or of another kind is no value and a [`Notice`], never an error.
 
 mod event;
 pub mod loose;
+mod notice;
 pub mod payloads;
 mod rows;
+mod stamp;
 mod trouble;
 mod words;
 
 pub use event::HistoryEvent;
+pub use notice::{Cells, Notice, Notices, Problem};
 pub use rows::*;
+pub use stamp::Stamp;
 pub use trouble::{FailureRow, RetryingActivity};
 pub use words::*;

@@ -2,18 +2,23 @@
 
 use chrono::{DateTime, Utc};
 
-use super::words::{
-    ActivityStatus, AttemptStatus, ClosedReason, CommandStatus, CommandType, FailureCategory,
-    LivenessState, RepairBlockedReason, RunStatus, SignalStatus, StatusBucket, TaskStatus,
-    TaskType, TimerStatus, UpdateStatus, WaitKind,
+use super::{
+    loose::Raw,
+    notice::{Cells, Notices},
+    words::{
+        ActivityStatus, AttemptStatus, ClosedReason, CommandStatus, CommandType, FailureCategory,
+        LivenessState, RepairBlockedReason, RunStatus, SignalStatus, StatusBucket, TaskStatus,
+        TaskType, TimerStatus, UpdateStatus, WaitKind,
+    },
 };
 use crate::db::{DbError, Json, Row};
 
-/// Declares a row struct with `TABLE`, `COLUMNS` and `read`.
+/// Declares a row struct with `TABLE`, `COLUMNS` and `read`. The first column names the row.
 ///
 /// Kinds: `text`, `int`, `flag` must be there (a missing number or flag of an older engine reads
-/// as 0 or false); `text?`, `int?`, `time?`, `utc?`, `json?` may be null; a type in parentheses is
-/// one of the engine's words.
+/// as 0 or false); `text?`, `int?`, `time?`, `utc?`, `json?` may be null; `raw?` is JSON that
+/// stays text until asked for; a type in parentheses is one of the engine's words. What a cell
+/// cannot give is absent and noted, see [`Cells`].
 macro_rules! rows {
     ($($(#[$doc:meta])* $name:ident in $table:literal { $($column:ident: $kind:ident $(($word:ident))? $([$opt:tt])?,)+ })+) => {$(
         $(#[$doc])*
@@ -28,9 +33,15 @@ macro_rules! rows {
             /// The columns [`Self::read`] expects, in its order.
             pub const COLUMNS: &'static str = rows!(@columns $($column)+);
 
-            pub fn read(row: &mut Row) -> Result<Self, DbError> {
-                Ok(Self { $($column: rows!(@read row, $column, $kind $(($word))? $([$opt])?),)+ })
+            pub fn read(row: &mut Row, notices: &mut Notices) -> Result<Self, DbError> {
+                let mut cells = Cells::of(Self::TABLE, row, notices);
+                Ok(Self { $($column: rows!(@read cells, $column, $kind $(($word))? $([$opt])?),)+ })
             }
+
+            /// Name and kind of each column, for tests that damage rows.
+            #[cfg(test)]
+            pub const KINDS: &'static [(&'static str, &'static str)] =
+                &[$((stringify!($column), stringify!($kind)),)+];
         }
     )+};
 
@@ -42,19 +53,21 @@ macro_rules! rows {
     (@type time[?]) => { Option<DateTime<Utc>> };
     (@type utc[?]) => { Option<DateTime<Utc>> };
     (@type json[?]) => { Option<Json> };
+    (@type raw[?]) => { Raw };
     (@type word($word:ident)) => { $word };
     (@type word($word:ident)[?]) => { Option<$word> };
 
-    (@read $row:ident, $column:ident, text) => { $row.text(stringify!($column))? };
-    (@read $row:ident, $column:ident, text[?]) => { $row.opt_text(stringify!($column))? };
-    (@read $row:ident, $column:ident, int) => { $row.opt_int(stringify!($column))?.unwrap_or(0) };
-    (@read $row:ident, $column:ident, int[?]) => { $row.opt_int(stringify!($column))? };
-    (@read $row:ident, $column:ident, flag) => { $row.opt_bool(stringify!($column))?.unwrap_or(false) };
-    (@read $row:ident, $column:ident, time[?]) => { $row.opt_time(stringify!($column))? };
-    (@read $row:ident, $column:ident, utc[?]) => { $row.opt_utc(stringify!($column))? };
-    (@read $row:ident, $column:ident, json[?]) => { $row.opt_json(stringify!($column))? };
-    (@read $row:ident, $column:ident, word($word:ident)) => { $word::from($row.text(stringify!($column))?) };
-    (@read $row:ident, $column:ident, word($word:ident)[?]) => { $row.opt_text(stringify!($column))?.map($word::from) };
+    (@read $cells:ident, $column:ident, text) => { $cells.text(stringify!($column))? };
+    (@read $cells:ident, $column:ident, text[?]) => { $cells.opt_text(stringify!($column))? };
+    (@read $cells:ident, $column:ident, int) => { $cells.opt_int(stringify!($column))?.unwrap_or(0) };
+    (@read $cells:ident, $column:ident, int[?]) => { $cells.opt_int(stringify!($column))? };
+    (@read $cells:ident, $column:ident, flag) => { $cells.flag(stringify!($column))? };
+    (@read $cells:ident, $column:ident, time[?]) => { $cells.opt_time(stringify!($column))? };
+    (@read $cells:ident, $column:ident, utc[?]) => { $cells.opt_utc(stringify!($column))? };
+    (@read $cells:ident, $column:ident, json[?]) => { $cells.opt_json(stringify!($column))? };
+    (@read $cells:ident, $column:ident, raw[?]) => { $cells.opt_raw(stringify!($column))? };
+    (@read $cells:ident, $column:ident, word($word:ident)) => { $cells.word::<$word>(stringify!($column))? };
+    (@read $cells:ident, $column:ident, word($word:ident)[?]) => { $cells.opt_word::<$word>(stringify!($column))? };
 
     (@columns $first:ident $($rest:ident)*) => { concat!(stringify!($first) $(, ", ", stringify!($rest))*) };
 }
@@ -225,9 +238,9 @@ rows! {
         queue: text[?],
         attempt_count: int,
         current_attempt_id: text[?],
-        retry_policy: json[?],
+        retry_policy: raw[?],
         parallel_group_path: json[?],
-        activity_options: json[?],
+        activity_options: raw[?],
         schedule_deadline_at: time[?],
         close_deadline_at: time[?],
         schedule_to_close_deadline_at: time[?],
@@ -444,7 +457,7 @@ rows! {
         command_outcome: text[?],
         history_authority: text[?],
         history_unsupported_reason: text[?],
-        payload: json[?],
+        payload: raw[?],
     }
 
     /// A timeline entry as the engine last projected it.
@@ -463,7 +476,7 @@ rows! {
         activity_execution_id: text[?],
         timer_id: text[?],
         failure_id: text[?],
-        payload: json[?],
+        payload: raw[?],
     }
 
     /// A timer as the engine last projected it.
@@ -484,13 +497,13 @@ rows! {
         condition_definition_fingerprint: text[?],
         history_authority: text[?],
         history_unsupported_reason: text[?],
-        payload: json[?],
+        payload: raw[?],
     }
 
     /// A parent or child as the engine last projected it.
     LineageEntry in "workflow_run_lineage_entries" {
-        direction: text,
         lineage_id: text,
+        direction: text,
         position: int,
         link_type: text,
         child_call_id: text[?],
@@ -505,14 +518,15 @@ rows! {
         status_bucket: text[?],
         closed_reason: text[?],
         linked_at: time[?],
-        payload: json[?],
+        payload: raw[?],
     }
 }
+
 /// A row of `workflow_run_summaries`, read whole or in part.
 pub trait Summary: Sized {
     const COLUMNS: &'static str;
 
-    fn read(row: &mut Row) -> Result<Self, DbError>;
+    fn read(row: &mut Row, notices: &mut Notices) -> Result<Self, DbError>;
     fn id(&self) -> &str;
     fn started_at(&self) -> Option<DateTime<Utc>>;
     fn sort_timestamp(&self) -> Option<DateTime<Utc>>;
@@ -535,8 +549,8 @@ macro_rules! summaries {
         impl Summary for $name {
             const COLUMNS: &'static str = Self::COLUMNS;
 
-            fn read(row: &mut Row) -> Result<Self, DbError> {
-                Self::read(row)
+            fn read(row: &mut Row, notices: &mut Notices) -> Result<Self, DbError> {
+                Self::read(row, notices)
             }
 
             fn id(&self) -> &str {

@@ -1,5 +1,11 @@
 //! The engine's words, each with its stored spelling in one place.
 
+/// A stored word, known to this version or not.
+pub trait Word: From<String> {
+    fn is_known(&self) -> bool;
+    fn as_stored(&self) -> &str;
+}
+
 /// Declares an enum of stored words with an arm for what we do not know yet.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $stored:literal,)+ }) => {
@@ -29,6 +35,16 @@ macro_rules! words {
                     $($stored => Self::$variant,)+
                     _ => Self::Other(word),
                 }
+            }
+        }
+
+        impl Word for $name {
+            fn is_known(&self) -> bool {
+                !matches!(self, Self::Other(_))
+            }
+
+            fn as_stored(&self) -> &str {
+                self.as_str()
             }
         }
 

@@ -3,6 +3,7 @@
 use axum::{
     Json,
     extract::{Path, Query, State},
+    response::{IntoResponse as _, Response},
 };
 use serde_json::{Value, json};
 
@@ -10,7 +11,7 @@ use crate::{
     durable::{
         projection::list_item::{list_item, unprojected_item},
         store::runs::{self, Cursor, Filter, RunPage, Skipped, counts::CAP, extras},
-        stored::RunSummary,
+        stored::{Notices, RunSummary},
     },
     web::{api, error::AppError, pages::runs::ListRequest, state::App},
 };
@@ -33,9 +34,10 @@ pub async fn list_or_run(
     Path(bucket_or_id): Path<String>,
     asked: Query<api::runs::Asked>,
     list: ListRequest,
-) -> Result<Json<Value>, AppError> {
+) -> Result<Response, AppError> {
     if LISTS.contains(&bucket_or_id.as_str()) {
-        return self::list(app, bucket_or_id, list).await;
+        let list = self::list(app, bucket_or_id, list).await?;
+        return Ok(list.into_response());
     }
     api::runs::by_any_id(app, &bucket_or_id, asked.0).await
 }
@@ -70,7 +72,7 @@ async fn list(app: App, bucket: String, mut list: ListRequest) -> Result<Json<Va
         .map_err(|error| AppError::from(&error))?;
     let total = app
         .counts
-        .total(db, app.clock, list.query(), &list.page.filter)
+        .total(db, app.clock, list.counted_as(), &list.page.filter)
         .await;
     let total = total.map_err(|error| AppError::from(&error))?;
     let mut snapshot = db.snapshot().await?;
@@ -89,17 +91,19 @@ async fn list(app: App, bucket: String, mut list: ListRequest) -> Result<Json<Va
             }
         }
     }
-    let page = if beyond {
+    let mut page = if beyond {
         RunPage {
             rows: Vec::new(),
             previous: None,
             next: None,
             looked: None,
+            notices: Notices::default(),
         }
     } else {
         runs::page(&mut snapshot, &list.page).await?
     };
-    let mut attributes = extras::search_attributes(&mut snapshot, &page.rows).await?;
+    let mut attributes =
+        extras::search_attributes(&mut snapshot, &page.rows, &mut page.notices).await?;
     snapshot.end().await;
 
     let mut data: Vec<Value> = page
@@ -115,6 +119,7 @@ async fn list(app: App, bucket: String, mut list: ListRequest) -> Result<Json<Va
             .map(unprojected_item)
             .filter(belongs);
         data.splice(0..0, degraded);
+        page.notices.extend(&counts.notices);
     }
     Ok(Json(document(
         &app,
@@ -216,6 +221,7 @@ fn document(
             "bucket": bucket,
             "applied": applied,
         },
+        "plimsoll": { "notices": page.notices.list() },
         // Set when no index serves the filter: how far this answer looked.
         "looked": page.looked.as_ref().map(|looked| json!({
             "rows": looked.rows,

@@ -4,19 +4,30 @@
 use axum::{
     Json,
     extract::{Path, Query, State},
+    response::{IntoResponse as _, Response},
 };
-use serde::Deserialize;
-use serde_json::{Value, json};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::{
     db::Snapshot,
     durable::{
-        projection::{Context, Projected, detail::detail, diagnosis, drift, retries},
+        projection::{
+            Context, Projected,
+            detail::{Detail, detail},
+            diagnosis,
+            drift::{self, Drift},
+            liveness::Standing,
+            notices::notices,
+            retries::{self, RetryState},
+        },
         store::{
             head,
             snapshot::{RunSnapshot, TimelineCache},
         },
+        stored::Notice,
     },
+    run::diagnosis::Diagnosis,
     web::{error::AppError, state::App},
 };
 
@@ -54,7 +65,7 @@ pub async fn current(
     State(app): State<App>,
     Path(instance): Path<String>,
     Query(asked): Query<Asked>,
-) -> Result<Json<Value>, AppError> {
+) -> Result<Response, AppError> {
     let limit = asked.limit()?;
     let mut snapshot = app.db()?.snapshot().await?;
     let run = head::current_run_id(&mut snapshot, &instance).await?;
@@ -66,7 +77,7 @@ pub async fn selected(
     State(app): State<App>,
     Path((instance, run)): Path<(String, String)>,
     Query(asked): Query<Asked>,
-) -> Result<Json<Value>, AppError> {
+) -> Result<Response, AppError> {
     let limit = asked.limit()?;
     let mut snapshot = app.db()?.snapshot().await?;
     if !head::belongs(&mut snapshot, &instance, &run).await? {
@@ -76,7 +87,7 @@ pub async fn selected(
 }
 
 /// A run id or, failing that, an instance id.
-pub async fn by_any_id(app: App, id: &str, asked: Asked) -> Result<Json<Value>, AppError> {
+pub async fn by_any_id(app: App, id: &str, asked: Asked) -> Result<Response, AppError> {
     let limit = asked.limit()?;
     let mut snapshot = app.db()?.snapshot().await?;
     let run = if head::exists(&mut snapshot, id).await? {
@@ -93,7 +104,7 @@ async fn answer(
     mut snapshot: Snapshot,
     run_id: &str,
     limit: Option<usize>,
-) -> Result<Json<Value>, AppError> {
+) -> Result<Response, AppError> {
     let cache = if limit.is_some() {
         TimelineCache::Presence
     } else {
@@ -107,28 +118,75 @@ async fn answer(
         now: app.clock.now(),
         config: &app.engine,
     });
-    let mut document = detail(&projected, limit);
-    document["plimsoll"] = ours(&projected);
-    Ok(Json(document))
+    Ok(Json(Answer::of(&projected, limit)).into_response())
+}
+
+/// The engine's detail and ours beside it.
+#[derive(Debug, Serialize)]
+pub struct Answer<'a> {
+    #[serde(flatten)]
+    detail: Detail<'a>,
+    plimsoll: Ours<'a>,
+}
+
+impl<'a> Answer<'a> {
+    /// `limit` keeps the last entries of the timeline.
+    pub fn of(projected: &'a Projected<'_>, limit: Option<usize>) -> Self {
+        Self {
+            detail: detail(projected, limit),
+            plimsoll: Ours::of(projected),
+        }
+    }
 }
 
 /// What the engine's detail does not have: the truth of now, and where the stored one differs.
-fn ours(projected: &Projected<'_>) -> Value {
-    let retries: Vec<Value> = projected
-        .activities
-        .iter()
-        .filter_map(|activity| {
-            let state = retries::retry_state(projected.cx, activity)?;
-            Some(json!({ "activity_execution_id": activity.id, "retry": state }))
-        })
-        .collect();
-    json!({
-        "recomputed_at": projected.cx.now,
-        "recomputed": projected.standing,
-        "diagnosis": diagnosis::diagnose(projected),
-        "drift": drift::drift(projected),
-        "retries": retries,
-    })
+#[derive(Debug, Serialize)]
+struct Ours<'a> {
+    recomputed_at: DateTime<Utc>,
+    recomputed: &'a Standing,
+    diagnosis: Diagnosis,
+    drift: Vec<Drift>,
+    retries: Retries<'a>,
+    notices: Vec<Notice>,
+    notices_left_out: usize,
+}
+
+impl<'a> Ours<'a> {
+    fn of(projected: &'a Projected<'_>) -> Self {
+        let notices = notices(projected.cx.snapshot);
+        Self {
+            notices_left_out: notices.left_out(),
+            notices: notices.list().to_vec(),
+            recomputed_at: projected.cx.now,
+            recomputed: &projected.standing,
+            diagnosis: diagnosis::diagnose(projected),
+            drift: drift::drift(projected),
+            retries: Retries(projected),
+        }
+    }
+}
+
+/// The tries of each activity, those ahead too; made while they are written.
+#[derive(Debug)]
+struct Retries<'a>(&'a Projected<'a>);
+
+#[derive(Debug, Serialize)]
+struct Retry<'a> {
+    activity_execution_id: &'a str,
+    retry: RetryState,
+}
+
+impl Serialize for Retries<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let of = |activity| retries::retry_state(self.0.cx, activity);
+        let all = self.0.activities.iter();
+        serializer.collect_seq(all.filter_map(|activity| {
+            Some(Retry {
+                activity_execution_id: &activity.id,
+                retry: of(activity)?,
+            })
+        }))
+    }
 }
 
 pub(super) fn not_found(what: &str) -> AppError {

@@ -8,10 +8,14 @@ use axum::{
 };
 use serde::Deserialize;
 
-use super::runs::segment;
 use crate::{
     durable::store::find::{self, Found},
-    web::{error::AppError, filters, layout::Layout, state::App},
+    web::{
+        error::AppError,
+        filters,
+        layout::{Layout, segment},
+        state::App,
+    },
 };
 
 #[derive(Debug, Deserialize)]
@@ -39,10 +43,12 @@ pub async fn show(
         Vec::new()
     } else {
         let mut snapshot = app.db()?.snapshot().await?;
-        let found = find::by_id(&mut snapshot, q).await?;
-        let is_key = found.is_empty() && find::has_business_key(&mut snapshot, q).await?;
+        let mut found = find::by_id(&mut snapshot, q).await?;
+        if found.is_empty() {
+            found = find::by_business_key(&mut snapshot, q).await?;
+        }
         snapshot.end().await;
-        if is_key {
+        if found.len() > 1 && found.iter().all(|found| found.kind == "business key") {
             let query = url::form_urlencoded::Serializer::new(String::new())
                 .append_pair("business_key", q)
                 .finish();

@@ -4,14 +4,11 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::{
-    db::Json,
-    durable::{
-        projection::{context::ts, failures::Failure, parallel::GroupStep},
-        stored::{
-            EventType, ExecutionRow, HistoryEvent,
-            payloads::timeline::{ActivitySnapshot, TimelineEvent},
-        },
+use crate::durable::{
+    projection::{context::ts, failures::Failure, parallel::GroupStep},
+    stored::{
+        EventType, ExecutionRow, HistoryEvent,
+        payloads::timeline::{ActivitySnapshot, TimelineEvent},
     },
 };
 
@@ -114,10 +111,7 @@ impl Activity {
             status: status.or_else(|| row.map(|row| row.status.as_str().to_owned())),
             retry_policy: container(kept.retry_policy.as_ref())
                 .or_else(|| container(told.retry_policy.as_ref()))
-                .or_else(|| match row.and_then(|row| row.retry_policy.as_ref()) {
-                    Some(Json::Value(policy)) => Some(policy.clone()),
-                    _ => None,
-                }),
+                .or_else(|| row?.retry_policy.value()),
             connection: kept
                 .connection
                 .0

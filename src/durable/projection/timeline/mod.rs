@@ -119,6 +119,11 @@ pub fn timeline(cx: Context<'_>, failures: &[Failure], limit: Option<usize>) -> 
         .collect()
 }
 
+/// What one event says of itself, in one sentence, without any row beside it.
+pub fn told(event: &HistoryEvent) -> String {
+    Rows::default().entry(event).summary
+}
+
 /// The rows an event may name, by id.
 #[derive(Default)]
 struct Rows<'a> {

@@ -3,7 +3,7 @@
 //! Every path walks one index of `workflow_run_summaries` in order. Terms the index does not
 //! serve are checked inside a window of bounded size; the page says how far it looked.
 
-use super::filter::{Filter, Kind, Term, Test};
+use super::filter::{Attention, Filter, Kind, Term, Test};
 use crate::{
     db::Statement,
     durable::stored::{RunStatus, StatusBucket},
@@ -213,6 +213,12 @@ fn implied_bucket(filter: &Filter) -> Option<StatusBucket> {
     }
     if let Some(status) = filter.value("status") {
         return RunStatus::from(status).bucket();
+    }
+    if let Some(Test::Attention(attention, _)) = filter.get("attention").map(|term| &term.test) {
+        return Some(match attention {
+            Attention::FailedPastHour => StatusBucket::Failed,
+            _ => StatusBucket::Running,
+        });
     }
     let open_only = filter.get("wait_kind").is_some()
         || filter.get("needs_repair").is_some()

@@ -1,11 +1,16 @@
 //! One term as SQL on a summary row. Where a rule of the projection decides, SQL only narrows
 //! and [`keeps`] asks the rule.
 
-use super::filter::{Kind, ProblemTest, Term, Test};
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::filter::{Attention, Kind, ProblemTest, Term, Test};
 use crate::{
     db::{Dialect, Statement},
     durable::{
-        projection::{repair_gate, task_problem},
+        projection::{
+            repair_gate::{self, RepairState},
+            task_problem,
+        },
         stored::{RunStatus, Standing},
     },
 };
@@ -17,6 +22,9 @@ pub fn keeps(terms: &[&Term], standing: Standing<'_>) -> bool {
         Test::Flag(true) if term.field.kind == Kind::NeedsRepair => {
             repair_gate::of_summary(standing).is_ok()
         }
+        Test::Text(word) if term.field.kind == Kind::RepairState => {
+            RepairState::of(standing).word() == word
+        }
         _ => true,
     })
 }
@@ -24,7 +32,7 @@ pub fn keeps(terms: &[&Term], standing: Standing<'_>) -> bool {
 /// Whether SQL alone cannot decide one of these terms.
 pub fn needs_rules(terms: &[&Term]) -> bool {
     terms.iter().any(|term| {
-        term.field.kind == Kind::NeedsRepair
+        matches!(term.field.kind, Kind::NeedsRepair | Kind::RepairState)
             || matches!(term.test, Test::Problem(ProblemTest::Is(_)))
     })
 }
@@ -33,35 +41,30 @@ pub fn needs_rules(terms: &[&Term]) -> bool {
 pub fn push(q: &mut Statement, term: &Term) {
     match (term.field.kind, &term.test) {
         (Kind::Exact(column), Test::Null) => {
-            q.column("workflow_run_summaries", column).push(" is null");
+            q.push(column).push(" is null");
         }
-        (Kind::Exact(column) | Kind::Choice(column, _), Test::Text(text)) => {
-            q.column("workflow_run_summaries", column)
-                .push(" = ")
-                .bind(text);
+        (
+            Kind::Exact(column) | Kind::Choice(column, _) | Kind::Word(column, _),
+            Test::Text(text),
+        ) => {
+            q.push(column).push(" = ").bind(text);
         }
         (Kind::Flag(column), Test::Flag(on)) => {
-            q.column("workflow_run_summaries", column).push(if *on {
-                " = true"
-            } else {
-                " = false"
-            });
+            q.push(column)
+                .push(if *on { " = true" } else { " = false" });
         }
         (Kind::Presence(column), Test::Flag(set)) => {
-            q.column("workflow_run_summaries", column).push(if *set {
-                " is not null"
-            } else {
-                " is null"
-            });
+            q.push(column)
+                .push(if *set { " is not null" } else { " is null" });
         }
         (Kind::Prefix(column), Test::Text(text)) => {
-            q.column("workflow_run_summaries", column)
+            q.push(column)
                 .push(" like ")
                 .bind(like("", text))
                 .push(" escape '!'");
         }
         (Kind::Contains(column), Test::Text(text)) => {
-            q.column("workflow_run_summaries", column)
+            q.push(column)
                 .push(" like ")
                 .bind(like("%", text))
                 .push(" escape '!'");
@@ -90,6 +93,11 @@ pub fn push(q: &mut Statement, term: &Term) {
                 "task_problem = true"
             });
         }
+        // `repair_gate` decides.
+        (Kind::RepairState, _) => {
+            q.push("1 = 1");
+        }
+        (Kind::Attention, Test::Attention(attention, now)) => push_attention(q, *attention, *now),
         // Only narrows; `repair_gate` decides.
         (Kind::NeedsRepair, _) => {
             q.push("liveness_state in ('repair_needed', 'workflow_replay_blocked')");
@@ -109,6 +117,34 @@ pub fn push(q: &mut Statement, term: &Term) {
         }
         (kind, test) => unreachable!("{kind:?} does not parse to {test:?}"),
     }
+}
+
+/// The conditions of the overview's counts, moments cut to the second as there.
+fn push_attention(q: &mut Statement, attention: Attention, now: DateTime<Utc>) {
+    let hour = now - TimeDelta::hours(1);
+    match attention {
+        Attention::RepairNeeded => q.push("liveness_state = 'repair_needed'"),
+        Attention::ClaimFailed => q.push(
+            "liveness_state in ('workflow_task_claim_failed', 'activity_task_claim_failed', \
+             'timer_task_claim_failed')",
+        ),
+        Attention::CompatibilityBlocked => q.push(
+            "liveness_state in ('workflow_task_waiting_for_compatible_worker', \
+             'activity_task_waiting_for_compatible_worker', 'timer_task_waiting_for_compatible_worker')",
+        ),
+        Attention::LongRunning => q
+            .push("status_bucket = 'running' and wait_started_at is null and started_at < ")
+            .bind_second(hour),
+        Attention::RetryStorm => q
+            .push("status_bucket = 'running' and exception_count >= 10 and updated_at >= ")
+            .bind_second(hour),
+        Attention::FailedPastHour => q
+            .push("status = 'failed' and closed_at >= ")
+            .bind_second(hour),
+        Attention::LongWaits => q
+            .push("status_bucket = 'running' and wait_started_at < ")
+            .bind_second(now - TimeDelta::minutes(30)),
+    };
 }
 
 /// A pattern for text that follows `before`, taken literally.
@@ -163,7 +199,7 @@ fn push_search_attribute(q: &mut Statement, key: &str, value: &str) {
             .bind(value)
             .push("::text)"),
         Dialect::Sqlite => q
-            .push(" or exists (select 1 from json_each(a.value_keyword_list) where value = ")
+            .push(" or exists (select 1 from json_each(case when json_valid(a.value_keyword_list) then a.value_keyword_list end) where value = ")
             .bind(value)
             .push(")"),
         Dialect::MySql => q

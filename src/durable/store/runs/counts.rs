@@ -13,7 +13,7 @@ use super::{
 use crate::{
     clock::Clock,
     db::{Db, DbError, Snapshot},
-    durable::stored::{ListedRun, RunRow},
+    durable::stored::{ListedRun, Notices, RunRow},
 };
 
 /// Counting stops here; a page says "10,000+".
@@ -37,6 +37,8 @@ pub struct BucketCounts {
     pub needs_repair: Capped,
     /// Runs among the newest that no summary shows.
     pub unprojected: Vec<RunRow>,
+    /// What their rows hold that could not be taken as it stands.
+    pub notices: Notices,
     pub counted_at: DateTime<Utc>,
 }
 
@@ -159,13 +161,15 @@ async fn count_buckets(
         .iter_mut()
         .map(|row| row.int("n"))
         .collect::<Result<_, _>>()?;
+    let mut notices = Notices::default();
     let count = |at: usize| capped(counts.get(at).copied().unwrap_or(0));
     Ok(BucketCounts {
         running: count(0),
         completed: count(1),
         failed: count(2),
         needs_repair: count_needs_repair(snapshot, now).await?,
-        unprojected: unprojected(snapshot).await?,
+        unprojected: unprojected(snapshot, &mut notices).await?,
+        notices,
         counted_at: now,
     })
 }

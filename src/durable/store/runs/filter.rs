@@ -4,7 +4,7 @@
 use chrono::{DateTime, Duration, NaiveDate, NaiveDateTime, TimeZone as _, Utc};
 
 use crate::durable::{
-    projection::task_problem::TaskProblem,
+    projection::{repair_gate::RepairState, task_problem::TaskProblem},
     stored::{
         ClosedReason, FailureCategory, LivenessState, RepairBlockedReason, RunStatus, StatusBucket,
         WaitKind,
@@ -18,6 +18,8 @@ pub enum Kind {
     Exact(&'static str),
     /// The column equals one of the known words.
     Choice(&'static str, &'static [&'static str]),
+    /// The column equals a word; these are known, a newer engine may write others.
+    Word(&'static str, &'static [&'static str]),
     /// The column is true or false.
     Flag(&'static str),
     /// The column is set or null.
@@ -36,6 +38,10 @@ pub enum Kind {
     TaskProblem,
     /// The repair gate offers Repair.
     NeedsRepair,
+    /// The repair gate's verdict is this word.
+    RepairState,
+    /// The run is one of those the overview counts under this word.
+    Attention,
     /// A visibility label `label[key]`.
     Label,
     /// A search attribute `search_attribute[key]`.
@@ -89,11 +95,13 @@ fields! {
     "failure_category" "failure" Kind::FailureCategory;
     "non_retryable" "non-retryable" Kind::NonRetryable;
     "wait_kind" "waits for" Kind::Choice("wait_kind", WaitKind::KNOWN);
-    "liveness_state" "liveness" Kind::Choice("liveness_state", LivenessState::KNOWN);
+    "liveness_state" "liveness" Kind::Word("liveness_state", LivenessState::KNOWN);
     "task_problem_code" "task problem" Kind::TaskProblem;
     "task_problem" "task problem flag" Kind::Flag("task_problem");
     "needs_repair" "needs repair" Kind::NeedsRepair;
-    "repair_blocked_reason" "repair blocked" Kind::Choice("repair_blocked_reason", RepairBlockedReason::KNOWN);
+    "attention" "needs attention" Kind::Attention;
+    "repair_blocked_reason" "repair blocked" Kind::Word("repair_blocked_reason", RepairBlockedReason::KNOWN);
+    "repair_state" "repair" Kind::RepairState;
     "repair_attention" "repair attention" Kind::Flag("repair_attention");
     "is_current_run" "current run" Kind::Flag("is_current_run");
     "is_terminal" "ended" Kind::IsTerminal;
@@ -151,7 +159,44 @@ pub enum Test {
     Flag(bool),
     Category(Option<FailureCategory>),
     Problem(ProblemTest),
+    Attention(Attention, DateTime<Utc>),
     At(DateTime<Utc>),
+}
+
+/// What the overview counts, as a filter: the same rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attention {
+    RepairNeeded,
+    ClaimFailed,
+    CompatibilityBlocked,
+    LongRunning,
+    RetryStorm,
+    FailedPastHour,
+    LongWaits,
+}
+
+impl Attention {
+    pub const ALL: [Self; 7] = [
+        Self::RepairNeeded,
+        Self::ClaimFailed,
+        Self::CompatibilityBlocked,
+        Self::LongRunning,
+        Self::RetryStorm,
+        Self::FailedPastHour,
+        Self::LongWaits,
+    ];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::RepairNeeded => "repair_needed",
+            Self::ClaimFailed => "claim_failed",
+            Self::CompatibilityBlocked => "compatibility_blocked",
+            Self::LongRunning => "long_running",
+            Self::RetryStorm => "retry_storm",
+            Self::FailedPastHour => "failed_past_hour",
+            Self::LongWaits => "long_waits",
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,10 +236,17 @@ impl Filter {
                 continue;
             }
             match parse_term(param, value, now, zone) {
-                Ok(term) => {
-                    filter.terms.retain(|other| other.param() != term.param());
-                    filter.terms.push(term);
-                }
+                Ok(term) => match filter.terms.iter().find(|t| t.param() == term.param()) {
+                    None => filter.terms.push(term),
+                    Some(other) if other.value == term.value => {}
+                    Some(other) => errors.push(FilterError {
+                        param: param.to_owned(),
+                        message: format!(
+                            "is given twice, {:?} and {value:?}; choose one",
+                            other.value
+                        ),
+                    }),
+                },
                 Err(message) => errors.push(FilterError {
                     param: param.to_owned(),
                     message,
@@ -233,7 +285,7 @@ fn parse_term(
         None => (param.to_owned(), None),
     };
     let Some(field) = field(&name) else {
-        return Err("there is no such filter; see + filter for those there are".into());
+        return Err("there is no such filter".into());
     };
     let is_map = matches!(field.kind, Kind::Label | Kind::SearchAttribute);
     match &key {
@@ -256,6 +308,8 @@ fn parse_term(
         | Kind::Label
         | Kind::SearchAttribute => Test::Text(value.to_owned()),
         Kind::Choice(_, words) => Test::Text(one_of(value, words)?.to_owned()),
+        Kind::RepairState => Test::Text(one_of(value, RepairState::WORDS)?.to_owned()),
+        Kind::Word(_, words) => Test::Text(word(value, words)?.to_owned()),
         Kind::Flag(_) | Kind::Presence(_) | Kind::IsTerminal | Kind::NonRetryable => {
             Test::Flag(flag(value)?)
         }
@@ -277,6 +331,12 @@ fn parse_term(
                     .expect("a listed code"),
             ),
         }),
+        Kind::Attention => {
+            let words = Attention::ALL.map(Attention::word);
+            let word = one_of(value, &words)?;
+            let found = Attention::ALL.into_iter().find(|one| one.word() == word);
+            Test::Attention(found.unwrap_or(Attention::RepairNeeded), now)
+        }
         Kind::Within => Test::At(now - within(value)?),
         Kind::From | Kind::To => Test::At(moment(value, zone)?),
     };
@@ -318,6 +378,19 @@ fn one_of<'w>(value: &str, words: &[&'w str]) -> Result<&'w str, String> {
         .ok_or_else(|| format!("{value:?} is not known; use one of {}", words.join(", ")))
 }
 
+/// A word the engine could write, known or not.
+fn word<'v>(value: &'v str, words: &[&str]) -> Result<&'v str, String> {
+    let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-".contains(c);
+    if value.chars().all(is_word) {
+        Ok(value)
+    } else {
+        Err(format!(
+            "{value:?} is not a word the engine writes; known are {}",
+            words.join(", ")
+        ))
+    }
+}
+
 fn flag(value: &str) -> Result<bool, String> {
     match value.to_ascii_lowercase().as_str() {
         "1" | "true" | "yes" => Ok(true),
@@ -344,7 +417,7 @@ fn within(value: &str) -> Result<Duration, String> {
 }
 
 /// A moment: with its own zone, or in the page's.
-fn moment(value: &str, zone: chrono_tz::Tz) -> Result<DateTime<Utc>, String> {
+pub fn moment(value: &str, zone: chrono_tz::Tz) -> Result<DateTime<Utc>, String> {
     if let Ok(at) = DateTime::parse_from_rfc3339(value) {
         return Ok(at.to_utc());
     }
@@ -437,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_two_values_for_one_filter_wins_and_blanks_are_ignored() {
+    fn two_values_for_one_filter_are_an_error_and_blanks_are_ignored() {
         let now = "2026-11-15T12:00:00Z".parse().unwrap();
         let (filter, errors) = Filter::parse(
             [
@@ -450,8 +523,9 @@ mod tests {
             now,
             chrono_tz::UTC,
         );
-        assert!(errors.is_empty());
+        assert_eq!(errors.len(), 1);
+        assert_eq!(errors[0].param, "status");
+        assert_eq!(filter.value("status"), Some("failed"));
         assert_eq!(filter.terms.len(), 1);
-        assert_eq!(filter.value("status"), Some("waiting"));
     }
 }

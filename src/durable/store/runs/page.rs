@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     db::{DbError, Dialect, Snapshot, Statement},
-    durable::stored::{ListedRun, RunSummary, Summary},
+    durable::stored::{Cells, ListedRun, Notices, RunSummary, Summary},
 };
 
 /// How many rows one request may look at for a filter no index serves.
@@ -57,6 +57,8 @@ pub struct RunPage<R> {
     pub next: Option<Cursor>,
     /// Set when the filter was answered row by row.
     pub looked: Option<Looked>,
+    /// What these rows hold that could not be taken as it stands.
+    pub notices: Notices,
 }
 
 /// Reads one page, of as much of each row as `R` is.
@@ -175,15 +177,18 @@ impl Query<'_> {
     /// A page whose every term an index serves, or a lookup of few rows.
     async fn plain<R: Summary>(&self, snapshot: &mut Snapshot) -> Result<RunPage<R>, DbError> {
         let want = self.request.size + 1;
-        let mut rows = Vec::new();
+        let (mut rows, mut notices) = (Vec::new(), Notices::default());
         for section in self.sections() {
             let missing = want - u32::try_from(rows.len()).unwrap_or(want);
-            rows.extend(self.rows(snapshot, *section, missing, None).await?);
+            rows.extend(
+                self.rows(snapshot, *section, missing, None, &mut notices)
+                    .await?,
+            );
             if rows.len() >= want as usize {
                 break;
             }
         }
-        Ok(self.assemble(rows, None))
+        Ok(self.assemble(rows, None, notices))
     }
 
     /// A page whose terms are checked row by row inside a bounded window.
@@ -191,11 +196,13 @@ impl Query<'_> {
         let rules = condition::needs_rules(&self.access.residual);
         // Where a rule has the last word SQL cannot count its rows: take all it narrows to.
         let want = if rules { WINDOW } else { self.request.size + 1 };
-        let mut rows = Vec::new();
+        let (mut rows, mut notices) = (Vec::new(), Notices::default());
         let mut boundary = None;
         for section in self.sections() {
             boundary = self.key_at(snapshot, *section, WINDOW - 1).await?;
-            let found: Vec<R> = self.rows(snapshot, *section, want, Some(WINDOW)).await?;
+            let found: Vec<R> = self
+                .rows(snapshot, *section, want, Some(WINDOW), &mut notices)
+                .await?;
             rows.extend(
                 found
                     .into_iter()
@@ -216,7 +223,7 @@ impl Query<'_> {
                 .is_some_and(|bucket| bucket.as_str() == "running")
                 && self.request.filter.get("status_bucket").is_none(),
         };
-        let mut page = self.assemble(rows, Some(looked));
+        let mut page = self.assemble(rows, Some(looked), notices);
         let (onward, way) = if self.backwards() {
             (&mut page.previous, Way::Previous)
         } else {
@@ -245,10 +252,13 @@ impl Query<'_> {
         let Some(mut row) = snapshot.fetch_one(q).await? else {
             return Ok(None);
         };
+        // The notice itself comes with the row when it is shown.
+        let mut unheard = Notices::default();
+        let mut cells = Cells::of(RunSummary::TABLE, &mut row, &mut unheard);
         let at = if self.access.path == Path::Bucket {
-            row.opt_time("at")
+            cells.opt_time("at")
         } else {
-            row.opt_utc("at")
+            cells.opt_utc("at")
         }?;
         Ok(Some(Key {
             at,
@@ -275,9 +285,15 @@ impl Query<'_> {
         section: Section,
         limit: u32,
         window: Option<u32>,
+        notices: &mut Notices,
     ) -> Result<Vec<R>, DbError> {
         let q = self.select::<R>(snapshot.statement(), section, limit, window);
-        snapshot.fetch(q).await?.iter_mut().map(R::read).collect()
+        snapshot
+            .fetch(q)
+            .await?
+            .iter_mut()
+            .map(|row| R::read(row, notices))
+            .collect()
     }
 
     fn select<R: Summary>(
@@ -289,8 +305,7 @@ impl Query<'_> {
     ) -> Statement {
         let lookup = self.access.path.is_lookup();
         let window = if lookup { Some(LOOKUP) } else { window };
-        q.push("select ")
-            .columns("workflow_run_summaries", R::COLUMNS);
+        q.push("select ").push(R::COLUMNS);
         let Some(window) = window else {
             q.push(" from {workflow_run_summaries} where ");
             self.push_place(&mut q, section);
@@ -301,7 +316,7 @@ impl Query<'_> {
         // The inner limit is a fence: whatever the planner thinks of the outer terms, the
         // table is entered through the index and left after `window` rows.
         q.push(" from (select ")
-            .columns("workflow_run_summaries", RunSummary::COLUMNS)
+            .push(RunSummary::COLUMNS)
             .push(" from {workflow_run_summaries} where ");
         if lookup {
             self.access.push_served(&mut q);
@@ -382,10 +397,16 @@ impl Query<'_> {
     }
 
     /// Cuts the row that only showed there is more, and sets the cursors.
-    fn assemble<R: Summary>(&self, mut rows: Vec<R>, looked: Option<Looked>) -> RunPage<R> {
+    fn assemble<R: Summary>(
+        &self,
+        mut rows: Vec<R>,
+        looked: Option<Looked>,
+        mut notices: Notices,
+    ) -> RunPage<R> {
         let size = self.request.size as usize;
         let more = rows.len() > size;
         rows.truncate(size);
+        notices.retain(|notice| rows.iter().any(|row| row.id() == notice.id));
         if self.backwards() {
             rows.reverse();
         }
@@ -422,6 +443,7 @@ impl Query<'_> {
             next: last.or_else(|| back(Way::Next)).filter(|_| more_after),
             rows,
             looked,
+            notices,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     db::{DbError, Snapshot},
-    durable::stored::{RunRow, RunStatus},
+    durable::stored::{Notices, RunRow, RunStatus},
 };
 
 /// How many of the newest runs are checked: ids are ULIDs, so the primary key is in time order.
@@ -13,10 +13,13 @@ const SHOWN: u32 = 50;
 
 /// The newest runs without a summary, newest first. A closed run without history is one the
 /// engine's retention pruned, and not listed.
-pub async fn unprojected(snapshot: &mut Snapshot) -> Result<Vec<RunRow>, DbError> {
+pub async fn unprojected(
+    snapshot: &mut Snapshot,
+    notices: &mut Notices,
+) -> Result<Vec<RunRow>, DbError> {
     let mut q = snapshot.statement();
     q.push("select r.* from (select ")
-        .columns("workflow_runs", RunRow::COLUMNS)
+        .push(RunRow::COLUMNS)
         .push(" from {workflow_runs} order by id desc limit ")
         .bind(CHECKED)
         .push(") as r left join {workflow_run_summaries} s on s.id = r.id where s.id is null and (r.status not in ")
@@ -27,6 +30,6 @@ pub async fn unprojected(snapshot: &mut Snapshot) -> Result<Vec<RunRow>, DbError
         .fetch(q)
         .await?
         .iter_mut()
-        .map(RunRow::read)
+        .map(|row| RunRow::read(row, notices))
         .collect()
 }

@@ -96,7 +96,14 @@ impl SchemaReport {
         let what = if self.missing_tables.len() == tables().len() {
             "none of its tables are here."
         } else {
-            "its runs and their history are not here."
+            return format!(
+                "This is not a whole Durable Workflow v2 database: it lacks {}. Let the engine's \
+                 migrations finish, or check --database-url and --table-prefix.",
+                CORE.into_iter()
+                    .filter(|table| !self.has_table(table))
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            );
         };
         let advice = if let Some(prefix) = self.other_prefixes.first() {
             format!(
@@ -194,10 +201,8 @@ fn compare(
         .map(str::to_owned)
         .collect();
     let lacks = !report.missing_tables.is_empty() || !report.missing_columns.is_empty();
-    report.verdict = if CORE
-        .iter()
-        .all(|table| report.missing_tables.contains(table))
-    {
+    let is_missing = |table| report.missing_tables.contains(table);
+    report.verdict = if CORE.iter().any(is_missing) {
         Verdict::NotAnEngineDatabase
     } else {
         match (lacks, !report.extra_columns.is_empty()) {

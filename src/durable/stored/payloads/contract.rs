@@ -2,30 +2,21 @@
 
 use serde::Deserialize;
 
-use crate::durable::stored::loose::{Any, present};
+use crate::durable::stored::loose::{Any, Noted};
 
 /// The nine contract keys of `WorkflowStarted`. Whether a key is there at all matters.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct DeclaredContract {
-    #[serde(deserialize_with = "present")]
-    pub declared_queries: Option<Any>,
-    #[serde(deserialize_with = "present")]
-    pub declared_query_contracts: Option<Any>,
-    #[serde(deserialize_with = "present")]
-    pub declared_signals: Option<Any>,
-    #[serde(deserialize_with = "present")]
-    pub declared_signal_contracts: Option<Any>,
-    #[serde(deserialize_with = "present")]
-    pub declared_updates: Option<Any>,
-    #[serde(deserialize_with = "present")]
-    pub declared_update_contracts: Option<Any>,
-    #[serde(deserialize_with = "present")]
-    pub declared_entry_method: Option<Any>,
-    #[serde(deserialize_with = "present")]
-    pub declared_entry_mode: Option<Any>,
-    #[serde(deserialize_with = "present")]
-    pub declared_entry_declaring_class: Option<Any>,
+    pub declared_queries: Noted<Any>,
+    pub declared_query_contracts: Noted<Any>,
+    pub declared_signals: Noted<Any>,
+    pub declared_signal_contracts: Noted<Any>,
+    pub declared_updates: Noted<Any>,
+    pub declared_update_contracts: Noted<Any>,
+    pub declared_entry_method: Noted<Any>,
+    pub declared_entry_mode: Noted<Any>,
+    pub declared_entry_declaring_class: Noted<Any>,
 }
 
 impl DeclaredContract {
@@ -42,6 +33,6 @@ impl DeclaredContract {
             &self.declared_entry_declaring_class,
         ]
         .into_iter()
-        .any(Option::is_some)
+        .any(|key| key.present)
     }
 }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::command::CommandSnapshot;
 use crate::durable::stored::{
     HistoryEvent,
-    loose::{Any, Int, Map, Text, present},
+    loose::{Any, Int, Map, Noted, Text},
 };
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -24,8 +24,7 @@ pub struct UpdateEvent {
     pub validation_errors: Any,
     pub arguments: Any,
     /// A result of null is still a result: only a missing key leaves it to the row.
-    #[serde(deserialize_with = "present")]
-    pub result: Option<Any>,
+    pub result: Noted<Any>,
     pub failure_id: Text,
     pub message: Text,
     pub command: Map<CommandSnapshot>,

@@ -1,7 +1,10 @@
 //! The filter form: the fields of the filter table, grouped as people look for them.
 
 use super::request::{DEFAULT_SIZE, ListRequest};
-use crate::durable::store::runs::{Direction, Field, Kind, categories, field, task_problems};
+use crate::durable::{
+    projection::repair_gate::RepairState,
+    store::runs::{Attention, Direction, Field, Kind, categories, field, task_problems},
+};
 
 pub struct Group {
     pub title: &'static str,
@@ -15,6 +18,8 @@ pub struct Input {
     pub hint: String,
     /// The value was not understood; it is shown again to be corrected.
     pub wrong: bool,
+    /// A word in force that is none of the choices: a newer engine's.
+    pub other: bool,
     /// Choices, each with whether it is the one in force; empty for free text.
     pub choices: Vec<(&'static str, &'static str, bool)>,
 }
@@ -33,9 +38,11 @@ const GROUPS: &[(&str, &[&str])] = &[
     (
         "Trouble",
         &[
+            "attention",
             "failure_category",
             "non_retryable",
             "task_problem_code",
+            "repair_state",
             "repair_blocked_reason",
             "continue_as_new_recommended",
         ],
@@ -115,10 +122,12 @@ fn input(field: &'static Field, list: &ListRequest, zone: &str) -> Input {
             .map(|word| (*word, *word, *word == value))
             .collect()
     };
-    let choices = match field.kind {
-        Kind::Choice(_, words) => chosen(words),
+    let choices: Vec<_> = match field.kind {
+        Kind::Choice(_, words) | Kind::Word(_, words) => chosen(words),
+        Kind::RepairState => chosen(RepairState::WORDS),
         Kind::FailureCategory => chosen(&categories()),
         Kind::TaskProblem => chosen(task_problems()),
+        Kind::Attention => chosen(&Attention::ALL.map(Attention::word)),
         Kind::Within => [
             ("15m", "last 15 minutes"),
             ("1h", "last hour"),
@@ -142,12 +151,14 @@ fn input(field: &'static Field, list: &ListRequest, zone: &str) -> Input {
         Kind::Exact("namespace") => "a name, or (none)".to_owned(),
         _ => String::new(),
     };
+    let value_is_blank = value.is_empty();
     Input {
         name: field.name,
         label: field.label,
         value,
         hint,
         wrong: refused.is_some(),
+        other: !value_is_blank && choices.iter().all(|(.., on)| !on),
         choices,
     }
 }

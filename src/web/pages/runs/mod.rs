@@ -19,7 +19,10 @@ use self::{
 use crate::{
     db::Snapshot,
     durable::{
-        projection::list_row::{list_row, unprojected_row},
+        projection::{
+            list_row::{list_row, unprojected_row},
+            notices,
+        },
         store::runs::{
             self, CHECKED, Cursor, Direction, Filter, FilterError, PageRequest, RunPage, Way,
             counts::{BucketCounts, Capped},
@@ -27,7 +30,7 @@ use crate::{
         },
         stored::ListedRun,
     },
-    run::list::ListRow,
+    run::{list::ListRow, notice::Notice},
     web::{
         error::AppError,
         filters,
@@ -56,6 +59,7 @@ struct RunsView {
     rows: Vec<RowView>,
     unprojected: Vec<RowView>,
     checked: String,
+    notices: Vec<Notice>,
     empty: Option<Empty>,
     sizes: Vec<Chip>,
     order: Chip,
@@ -105,10 +109,16 @@ struct Empty {
 pub async fn show(
     State(app): State<App>,
     layout: Layout,
-    list: ListRequest,
+    mut list: ListRequest,
 ) -> Result<Response, AppError> {
+    if list.number.is_some_and(|number| number > 1) {
+        list.errors.push(FilterError {
+            param: "page".to_owned(),
+            message: "pages are not counted here; go on with the links below the list".to_owned(),
+        });
+    }
     let layout = layout.title("Runs").at(Nav::Runs);
-    if list.untidy {
+    if list.untidy && list.errors.is_empty() {
         return Ok(Redirect::to(&layout.href(&format!("/runs{}", list.query()))).into_response());
     }
     let db = app.db()?;
@@ -127,11 +137,11 @@ pub async fn show(
 
     let total = app
         .counts
-        .total(db, app.clock, list.query(), &list.page.filter);
+        .total(db, app.clock, list.counted_as(), &list.page.filter);
     let total = total.await.map_err(|error| AppError::from(&error))?;
     let mut snapshot = db.snapshot().await?;
-    let page = runs::page::<ListedRun>(&mut snapshot, &list.page).await?;
-    let mut beside = extras::beside(&mut snapshot, &page.rows).await?;
+    let mut page = runs::page::<ListedRun>(&mut snapshot, &list.page).await?;
+    let mut beside = extras::beside(&mut snapshot, &page.rows, &mut page.notices).await?;
     let ways = if page.rows.is_empty() && page.next.is_none() {
         hiding(&mut snapshot, &list.page).await?
     } else {
@@ -144,6 +154,9 @@ pub async fn show(
         list_row(summary, &beside.failures, beside.retrying.as_ref(), now)
     });
     let first_page = list.page.filter.is_empty() && list.page.cursor.is_none();
+    if first_page {
+        page.notices.extend(&counts.notices);
+    }
     let answer = Answer {
         rows: rows.collect(),
         unprojected: if first_page {
@@ -157,6 +170,7 @@ pub async fn show(
         },
         total: total.rows,
         counted_at: total.counted_at.min(counts.counted_at),
+        notices: notices::shown(&page.notices),
         page: Some(page),
         ways,
     };
@@ -196,6 +210,7 @@ struct Answer {
     total: Option<Capped>,
     counted_at: DateTime<Utc>,
     page: Option<RunPage<ListedRun>>,
+    notices: Vec<Notice>,
     ways: Vec<usize>,
 }
 
@@ -207,6 +222,7 @@ impl Answer {
             total: None,
             counted_at,
             page: None,
+            notices: Vec::new(),
             ways: Vec::new(),
         }
     }
@@ -217,11 +233,7 @@ impl RunsView {
         let href = |query: String| layout.href(&format!("/runs{query}"));
         let filter = &list.page.filter;
         let view = |row: ListRow| RowView {
-            href: layout.href(&format!(
-                "/instances/{}/runs/{}",
-                segment(&row.instance_id),
-                segment(&row.run_id)
-            )),
+            href: layout.run_href(&row.instance_id, &row.run_id),
             started: row.started.map(|at| layout.moment(at)),
             until: row.until.map(|at| layout.moment(at)),
             row,
@@ -259,6 +271,7 @@ impl RunsView {
             errors: list.errors.clone(),
             empty,
             checked: format::number(i64::from(CHECKED)),
+            notices: answer.notices,
             sizes: SIZES
                 .map(|size| Chip {
                     href: href(list.changed(&[("per_page", Some(&size.to_string()))])),
@@ -291,13 +304,6 @@ impl RunsView {
             layout,
         }
     }
-}
-
-/// Ids are stored text: in a path they must not become more than one segment.
-pub fn segment(text: &str) -> String {
-    url::form_urlencoded::byte_serialize(text.as_bytes())
-        .collect::<String>()
-        .replace('+', "%20")
 }
 
 fn is_bucket_chip(name: &str) -> bool {
@@ -357,8 +363,7 @@ fn buckets(
 }
 
 fn capped(count: Capped) -> String {
-    let n = format::number(i64::from(count.n));
-    if count.more { n + "+" } else { n }
+    format::capped(count.n, count.more)
 }
 
 /// How many runs the whole list has, as far as it is known.

@@ -1,17 +1,27 @@
 //! What a URL of the list asks for, and the URLs that ask for something a little different.
 
 use axum::{extract::FromRequestParts, http::request::Parts};
+use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
 
 use crate::{
     durable::store::runs::{Cursor, Direction, Filter, FilterError, PageRequest},
-    web::state::App,
+    web::{layout::Choices, state::App},
 };
 
 pub const SIZES: [u32; 3] = [25, 50, 100];
 pub const DEFAULT_SIZE: u32 = 50;
 
 /// Parameters of the list that are not filters.
-pub const OTHERS: &[&str] = &["cursor", "sort", "sort_direction", "per_page", "page"];
+pub const OTHERS: &[&str] = &[
+    "cursor",
+    "sort",
+    "sort_direction",
+    "per_page",
+    "page",
+    "attribute_key",
+    "attribute_value",
+];
 
 /// A list as asked for, with whatever could not be understood.
 #[derive(Clone, Debug)]
@@ -24,33 +34,45 @@ pub struct ListRequest {
     pub refused: Vec<(String, String)>,
     /// The URL carries blank fields of a form; the tidy one says the same.
     pub untidy: bool,
+    /// Times without a zone of their own are in this one.
+    pub zone: Tz,
 }
 
 impl FromRequestParts<App> for ListRequest {
     type Rejection = std::convert::Infallible;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Self::Rejection> {
-        Ok(Self::parse(parts.uri.query().unwrap_or_default(), app))
+        let zone = Choices::of(&parts.headers).zone.unwrap_or(app.zone);
+        Ok(Self::parse(
+            parts.uri.query().unwrap_or_default(),
+            app.clock.now(),
+            zone,
+        ))
     }
 }
 
 impl ListRequest {
-    fn parse(query: &str, app: &App) -> Self {
+    /// What its rows are counted as: one query means other moments in another zone.
+    pub fn counted_as(&self) -> String {
+        format!("{} {}", self.zone, self.query())
+    }
+
+    fn parse(query: &str, now: DateTime<Utc>, zone: Tz) -> Self {
         let mut params: Vec<(String, String)> = url::form_urlencoded::parse(query.as_bytes())
             .into_owned()
             .collect();
         let given = params.len();
         params.retain(|(_, value)| !value.trim().is_empty());
         let has_blanks = params.len() < given;
-        // Folds in any case: what is left apart would be taken for two unknown filters.
-        let untidy = fold_attribute(&mut params) || has_blanks;
+        let half = fold_attribute(&mut params);
+        let untidy = has_blanks || params.len() < given;
         let (filter, mut errors) = Filter::parse(
             params
                 .iter()
                 .map(|(name, value)| (name.as_str(), value.as_str())),
             OTHERS,
-            app.clock.now(),
-            app.zone,
+            now,
+            zone,
         );
         let get = |name: &str| {
             params
@@ -64,6 +86,9 @@ impl ListRequest {
                 message,
             });
         };
+        if let Some((given, missing)) = half {
+            wrong(given, format!("{missing} is missing; give both or neither"));
+        }
         let cursor = match get("cursor").map(str::parse::<Cursor>) {
             None => None,
             Some(Ok(cursor)) => Some(cursor),
@@ -125,6 +150,7 @@ impl ListRequest {
             number,
             errors,
             untidy,
+            zone,
         }
     }
 
@@ -176,27 +202,30 @@ impl ListRequest {
 }
 
 /// A form cannot name a parameter after one of its own fields: it sends the key and the value
-/// of a search attribute apart.
-fn fold_attribute(params: &mut Vec<(String, String)>) -> bool {
-    let mut take = |name: &str| {
-        let at = params.iter().position(|(param, _)| param == name)?;
-        Some(params.remove(at).1)
-    };
-    let (key, value) = (take("attribute_key"), take("attribute_value"));
-    let folded = key.is_some() || value.is_some();
-    if let (Some(key), Some(value)) = (key, value) {
-        params.push((format!("search_attribute[{}]", key.trim()), value));
+/// of a search attribute apart. One without the other stays, and is named with what is missing.
+fn fold_attribute(params: &mut Vec<(String, String)>) -> Option<(&'static str, &'static str)> {
+    const KEY: &str = "attribute_key";
+    const VALUE: &str = "attribute_value";
+    let at = |name: &str| params.iter().position(|(param, _)| param == name);
+    match (at(KEY), at(VALUE)) {
+        (Some(key), Some(value)) => {
+            let name = format!("search_attribute[{}]", params[key].1.trim());
+            params[value].0 = name;
+            params.remove(key);
+            None
+        }
+        (Some(_), None) => Some((KEY, VALUE)),
+        (None, Some(_)) => Some((VALUE, KEY)),
+        (None, None) => None,
     }
-    folded
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::web::state::Settings;
 
     fn list(query: &str) -> ListRequest {
-        ListRequest::parse(query, &App::new(Settings::default()))
+        ListRequest::parse(query, Utc::now(), Tz::UTC)
     }
 
     #[test]
@@ -222,6 +251,28 @@ mod tests {
             list.query(),
             "?status=failed&search_attribute%5Bteam%5D=blue"
         );
+    }
+
+    #[test]
+    fn half_a_search_attribute_is_no_filter() {
+        for (query, param) in [
+            ("attribute_key=team&attribute_value=", "attribute_key"),
+            ("attribute_value=blue", "attribute_value"),
+        ] {
+            let list = list(query);
+            assert_eq!(list.errors.len(), 1, "{query}");
+            assert_eq!(list.errors[0].param, param);
+            assert_eq!(list.refused[0].0, param);
+        }
+    }
+
+    #[test]
+    fn one_filter_has_one_value() {
+        assert_eq!(
+            list("status=failed&status=waiting").errors[0].param,
+            "status"
+        );
+        assert!(list("status=failed&status=failed").errors.is_empty());
     }
 
     #[test]

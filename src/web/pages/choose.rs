@@ -1,51 +1,73 @@
-//! The theme switch: a plain form, so that it works without scripts. The choice is a cookie,
-//! because the server must know it to draw the first frame in the right colours.
+//! The switches of the header, theme and zone: plain forms, so that they work without scripts.
+//! A choice is a cookie, because the server must know it to draw the first frame right.
 
 use axum::extract::{Form, State};
 use axum::http::header::SET_COOKIE;
 use axum::response::{AppendHeaders, IntoResponse, Redirect};
+use chrono_tz::Tz;
 use serde::Deserialize;
 
 use crate::web::error::AppError;
-use crate::web::layout::Theme;
+use crate::web::layout::{Choices, Theme};
 use crate::web::state::{App, BasePath};
 
 #[derive(Debug, Deserialize)]
-pub struct Choice {
+pub struct ThemeChoice {
     theme: String,
     back: Option<String>,
 }
 
-pub async fn choose(
+pub async fn theme(
     State(app): State<App>,
-    Form(choice): Form<Choice>,
+    Form(choice): Form<ThemeChoice>,
 ) -> Result<impl IntoResponse, AppError> {
     let theme = Theme::parse(&choice.theme)
         .ok_or_else(|| AppError::invalid("theme", "The theme is system, light or dark."))?;
-    let back = choice
-        .back
-        .filter(|back| is_ours(&app.base, back))
-        .unwrap_or_else(|| app.base.path("/runs"));
-    let cookie = cookie(&app.base, theme);
-    Ok((AppendHeaders([(SET_COOKIE, cookie)]), Redirect::to(&back)))
+    let kept = (theme != Theme::System).then(|| theme.name());
+    Ok(remember(&app, Theme::COOKIE, kept, choice.back))
 }
 
-fn cookie(base: &BasePath, theme: Theme) -> String {
-    let path = if base.as_str().is_empty() {
-        "/"
-    } else {
-        base.as_str()
+#[derive(Debug, Deserialize)]
+pub struct ZoneChoice {
+    zone: String,
+    back: Option<String>,
+}
+
+pub async fn zone(
+    State(app): State<App>,
+    Form(choice): Form<ZoneChoice>,
+) -> Result<impl IntoResponse, AppError> {
+    let zone: Tz = choice.zone.trim().parse().map_err(|_| {
+        AppError::invalid(
+            "zone",
+            "Not a zone Plimsoll knows; write one such as UTC or Europe/Berlin.",
+        )
+    })?;
+    let kept = (zone != app.zone).then(|| zone.name());
+    Ok(remember(&app, Choices::ZONE_COOKIE, kept, choice.back))
+}
+
+/// Back to the page the choice was made on, with a cookie that holds it; without a value the
+/// cookie goes.
+fn remember(
+    app: &App,
+    name: &str,
+    value: Option<&str>,
+    back: Option<String>,
+) -> impl IntoResponse + use<> {
+    let back = back
+        .filter(|back| is_ours(&app.base, back))
+        .unwrap_or_else(|| app.base.path("/runs"));
+    let path = match app.base.as_str() {
+        "" => "/",
+        path => path,
     };
-    let age = if theme == Theme::System {
-        0
-    } else {
-        31_536_000
-    };
-    format!(
-        "{}={}; Path={path}; Max-Age={age}; SameSite=Lax; HttpOnly",
-        Theme::COOKIE,
-        theme.name()
-    )
+    let age = if value.is_some() { 31_536_000 } else { 0 };
+    let cookie = format!(
+        "{name}={}; Path={path}; Max-Age={age}; SameSite=Lax; HttpOnly",
+        value.unwrap_or_default(),
+    );
+    (AppendHeaders([(SET_COOKIE, cookie)]), Redirect::to(&back))
 }
 
 /// Whether an address leads back to a page of ours and nowhere else. Browsers read `//host` and
@@ -123,9 +145,42 @@ mod tests {
             .form(&json!({ "theme": "sepia" }))
             .await;
         response.assert_status_unprocessable_entity();
-        response.assert_json(&json!({
+        response.assert_json_contains(&json!({
             "message": "The theme is system, light or dark.",
             "errors": { "theme": ["The theme is system, light or dark."] },
+            "error": "unprocessable",
+            "request_id": response.header("x-request-id").to_str().unwrap(),
         }));
+    }
+
+    #[tokio::test]
+    async fn a_zone_is_kept_and_every_time_is_shown_in_it() {
+        let server = TestServer::new(routes::router(App::new(Settings::default())));
+        let response = server
+            .post("/waterline/zone")
+            .form(&json!({ "zone": "Asia/Kathmandu", "back": "/waterline/styleguide" }))
+            .await;
+        response.assert_status(axum::http::StatusCode::SEE_OTHER);
+        assert_eq!(
+            response.header("set-cookie"),
+            "plimsoll_zone=Asia/Kathmandu; Path=/waterline; Max-Age=31536000; SameSite=Lax; HttpOnly"
+        );
+        let page = server
+            .get("/waterline/styleguide")
+            .add_header("cookie", "plimsoll_zone=Asia/Kathmandu")
+            .await;
+        assert!(page.text().contains("Asia/Kathmandu"));
+        let page = server
+            .get("/waterline/styleguide")
+            .add_header("cookie", "plimsoll_zone=Nowhere/Land")
+            .await;
+        page.assert_status_ok();
+
+        let wrong = server
+            .post("/waterline/zone")
+            .form(&json!({ "zone": "Nowhere/Land" }))
+            .await;
+        wrong.assert_status_unprocessable_entity();
+        assert!(wrong.text().contains("Europe/Berlin"));
     }
 }

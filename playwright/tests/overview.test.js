@@ -1,0 +1,95 @@
+// The overview in a browser: every item leads where it says, charts can be read as tables, and
+// the page lives on, whatever happens to the server behind it.
+import assert from 'node:assert/strict';
+import { before, describe, it } from 'node:test';
+
+import { axe, eventually, screenshot, startDemo } from '../harness.js';
+
+describe('overview', () => {
+  let demo;
+  before(async () => {
+    demo = await startDemo();
+  });
+
+  it('is where the brand leads, in both themes', async () => {
+    for (const theme of ['light', 'dark']) {
+      await demo.withPage({ theme, height: 1600 }, async (page, base) => {
+        await page.goto(`${base}/runs`);
+        await page.getByRole('link', { name: 'Plimsoll' }).click();
+        await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
+        assert.equal(new URL(page.url()).pathname, '/waterline/');
+        await axe(page);
+        await screenshot(page, `overview-${theme}`, { fullPage: true });
+      });
+    }
+  });
+
+  it('has room for a phone', async () => {
+    await demo.withPage({ width: 360, height: 800 }, async (page, base) => {
+      await page.goto(`${base}/`);
+      const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(wider <= 0, `${wider} pixels too wide`);
+      await screenshot(page, 'overview-narrow', { fullPage: true });
+    });
+  });
+
+  it('names for each thing that needs attention exactly as many runs as its list holds', async () => {
+    await demo.withPage({}, async (page, base) => {
+      await page.goto(`${base}/`);
+      const items = await page.locator('li[data-count]').evaluateAll((all) =>
+        all.map((item) => ({ count: Number(item.dataset.count), href: item.querySelector('a').href })),
+      );
+      const lists = items.filter(({ href }) => new URL(href).pathname.endsWith('/runs'));
+      assert.ok(lists.length >= 3, `only ${lists.length} items`);
+      for (const { count, href } of lists) {
+        await page.goto(`${href}&per_page=100`);
+        const rows = page.locator('#results table.runs tbody tr');
+        if (count > 0) await rows.first().waitFor();
+        assert.equal(await rows.count(), count, href);
+      }
+    });
+  });
+
+  it('shows its charts as tables too', async () => {
+    await demo.withPage({}, async (page, base) => {
+      await page.goto(`${base}/`);
+      const label = await page.locator('svg.week').getAttribute('aria-label');
+      const [, completed, failed] = label.match(/: ([\d,]+) completed, ([\d,]+) failed/);
+      await page.getByText('As table').click();
+      const sums = await page.locator('#closed-table tbody tr').evaluateAll((rows) =>
+        rows.reduce(
+          (sum, { cells }) => [sum[0] + Number(cells[1].textContent.replace(',', '')), sum[1] + Number(cells[2].textContent.replace(',', ''))],
+          [0, 0],
+        ),
+      );
+      assert.deepEqual(sums, [completed, failed].map((text) => Number(text.replace(',', ''))));
+      assert.ok((await page.locator('section:has(#failures) tbody tr').count()) > 0);
+    });
+  });
+
+  it('refreshes itself, keeps what is open, and keeps the last numbers when nobody answers', async () => {
+    await demo.withPage({ expectLost: /\/waterline\/$/ }, async (page, base) => {
+      await page.goto(`${base}/`);
+      await page.getByText('As table').click();
+      const refreshed = page.waitForResponse((response) => response.request().headers()['hx-request'] === 'true');
+      assert.equal((await refreshed).status(), 200);
+      await eventually(async () => assert.ok(await page.locator('#closed-table[open]').count()));
+
+      const tiles = await page.locator('.tiles').innerText();
+      await page.route('**/waterline/', (route) => route.abort());
+      await page.locator('[data-lost]').waitFor({ state: 'visible', timeout: 20_000 });
+      assert.equal(await page.locator('.tiles').innerText(), tiles);
+      assert.equal(await page.locator('.toast').count(), 0);
+      await page.unroute('**/waterline/');
+      await page.locator('[data-lost]').waitFor({ state: 'hidden', timeout: 20_000 });
+    });
+  });
+
+  it('works without scripts', async () => {
+    await demo.withPage({ javaScript: false }, async (page, base) => {
+      await page.goto(`${base}/`);
+      await page.getByRole('link', { name: /lost their next task|has lost its next task/ }).click();
+      await page.getByRole('heading', { level: 1, name: 'Runs' }).waitFor();
+    });
+  });
+});

@@ -1,0 +1,270 @@
+// One run's page, for every situation of the demo: what it says, what it draws, what it offers.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+import { axe, eventually, startDemo } from '../harness.js';
+import { assertFits, run, runs } from '../pages.js';
+
+const demo = await startDemo();
+
+/** Situation by name: the sentence it must get. */
+const told = new Map(
+  [
+    ...readFileSync(
+      fileURLToPath(
+        new URL('../../tests/it/snapshots/it__diagnosis__every_situation_is_explained__diagnoses.snap', import.meta.url),
+      ),
+      'utf8',
+    ).matchAll(/^([a-z][a-z0-9-]+)\n {4}([a-z_]+): ([^]*?)\n {4}(.*)$/gm),
+  ].map(([, name, code, sentence, next]) => [name, { code, sentence, next }]),
+);
+
+/** Situation by name: its run, and the JSON of it. */
+const situations = new Map();
+
+before(async () => {
+  const get = async (below) => (await fetch(`${demo.base}/api/${below}`)).json();
+  for (const bucket of ['running', 'completed', 'failed', 'cancelled', 'terminated']) {
+    for (let page = 1; ; page += 1) {
+      const { data } = await get(`flows/${bucket}?per_page=100&page=${page}`);
+      for (const { instance_id: instance, run_id: id } of data) {
+        const json = await get(`instances/${encodeURIComponent(instance)}/runs/${id}`);
+        const name = json.visibility_labels?.plimsoll_situation;
+        // Other runs of its instance share the label; the one it is about tells the story.
+        if (name && json.memo?.['plimsoll.story']) situations.set(name, { instance, id, json });
+      }
+      if (data.length < 100) break;
+    }
+  }
+});
+
+const tidy = (text) => text.replace(/\s+/g, ' ').trim();
+/** Marks that stand for characters nobody can see. */
+const plain = (text) => tidy(tidy(text).replace(/⟦U\+[0-9A-F]+⟧|[\u2400-\u2426]|[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g, ''));
+
+test('every situation of the catalogue is explained on its page', { timeout: 300_000 }, () =>
+  demo.withPage({}, async (page, base) => {
+    assert.ok(told.size >= 80, `${told.size} sentences are written down`);
+    assert.deepEqual([...told.keys()].filter((name) => !situations.has(name)), [], 'every situation has a run');
+    for (const [name, { sentence, next }] of told) {
+      const { instance, id, json } = situations.get(name);
+      const response = await page.goto(`${base}/instances/${encodeURIComponent(instance)}/runs/${id}`);
+      assert.equal(response.status(), 200, name);
+
+      assert.equal(plain(await run.sentence(page).innerText()), plain(sentence), name);
+      assert.ok(plain(await run.diagnosis(page).innerText()).includes(plain(next)), `${name}: the next step`);
+      const cited = await run.evidence(page).locator('> *').count();
+      assert.equal(cited, json.plimsoll.diagnosis.evidence.length, `${name}: its evidence`);
+
+      for (const tag of await run.tags(page).evaluateAll((tags) =>
+        tags.map((one) => ({ text: one.innerText.trim(), mark: !!one.querySelector('svg.mark') })))) {
+        assert.ok(tag.text && tag.mark, `${name}: a tag is a word and a mark, not ${JSON.stringify(tag)}`);
+      }
+
+      const repair = tidy(await run.repair(page).innerText());
+      if (json.can_repair) assert.match(repair, /^Repair: called for repair_needed This copy is read-only\.$/, name);
+      else assert.match(repair, new RegExp(`^No repair ${json.repair_blocked_reason} \\S.*\\.$`), name);
+
+      const units = json.activities.length + json.waits.length;
+      if (units <= 60) {
+        const drawn = (await run.bars(page)).filter((title) => /^Try \d/.test(title));
+        const begun = json.activities.flatMap(({ attempts }) => attempts).filter((attempt) => attempt.started_at);
+        const ahead = json.plimsoll.retries.flatMap(({ retry }) =>
+          retry.ahead.filter((next) => next.at && !next.reason_cut).slice(0, 4));
+        assert.equal(drawn.filter((title) => !/if the try before fails/.test(title)).length, begun.length, `${name}: attempts`);
+        assert.equal(drawn.length - begun.length, ahead.length, `${name}: tries ahead`);
+      }
+      if (json.plimsoll.drift.length > 0) await run.notice(page, 'The stored summary is stale').waitFor();
+    }
+  }));
+
+test('a retried activity is drawn try by try, with its pauses and the tries ahead', () =>
+  demo.withPage({}, async (page, base) => {
+    await run.open(page, base, 'ord-48301');
+    const bars = await run.bars(page);
+    const words = bars.map((title) => title.replace(/,.*/, ''));
+    assert.deepEqual(words.slice(-7), [
+      'Try 1: failed',
+      'pause before the next try',
+      'Try 2: failed',
+      'waits before the next try',
+      'Try 3: not before then',
+      'Try 4: not before then',
+      'Try 5: not before then',
+    ], bars.join('\n'));
+    const shown = tidy(await run.timeline(page).innerText());
+    assert.match(shown, /backoff 15 s/, 'a pause has its length');
+    assert.match(shown, /2 m \d+ s idle/, 'and folded time too');
+    assert.match(shown, /now 12:00:00/);
+    assert.match(shown, /\+10 s 11:57:10/, 'the axis has both times');
+  }));
+
+test('no two labels of a timeline overlap', { timeout: 300_000 }, () =>
+  demo.withPage({ width: 1280 }, async (page, base) => {
+    for (const [name, { instance, id }] of situations) {
+      await page.goto(`${base}/instances/${encodeURIComponent(instance)}/runs/${id}`);
+      const met = await run.timeline(page).evaluate((timeline) => {
+        const labels = [...timeline.querySelectorAll('svg text')]
+          .filter((text) => text.checkVisibility())
+          .map((text) => ({ text: text.textContent, box: text.getBoundingClientRect() }));
+        const inside = timeline.getBoundingClientRect();
+        return labels.flatMap((a, at) => [
+          ...labels.slice(at + 1)
+            .filter((b) => a.box.left < b.box.right - 1 && b.box.left < a.box.right - 1
+              && a.box.top < b.box.bottom - 4 && b.box.top < a.box.bottom - 4)
+            .map((b) => `${a.text} over ${b.text}`),
+          ...(a.box.right > inside.right + 1 ? [`${a.text} is cut`] : []),
+        ]);
+      });
+      assert.deepEqual(met, [], name);
+    }
+  }));
+
+test('a row of the timeline opens in place, and has an address', () =>
+  demo.withPage({}, async (page, base) => {
+    await run.open(page, base, 'ord-48301');
+    await run.lane(page, 'charge-card').click();
+    await page.waitForURL(/[?&]unit=activity-/);
+    await run.unit(page).getByText('Try 2').waitFor();
+    await page.reload();
+    await run.unit(page).getByText('Try 2').waitFor();
+    await run.lane(page, 'reserve-stock').click();
+    await page.waitForURL(/[?&]unit=activity-/);
+    await run.unit(page).getByText('reserve-stock').first().waitFor();
+    await run.unit(page).getByRole('link', { name: 'Zoom to it' }).click();
+    await page.waitForURL(/[?&]from=.*[?&]to=/);
+    await run.timeline(page).getByRole('link', { name: 'whole run' }).click();
+    await page.waitForURL((url) => !url.search.includes('from='));
+    await run.unit(page).getByRole('link', { name: 'Close' }).click();
+    await eventually(async () => assert.equal(await run.unit(page).count(), 0));
+  }));
+
+test('the table tells the same as the drawing, by keyboard', () =>
+  demo.withPage({}, async (page, base) => {
+    await run.open(page, base, 'ord-48301');
+    await run.timeline(page).locator('details.twin > summary').focus();
+    await page.keyboard.press('Enter');
+    const bars = await run.bars(page);
+    assert.equal(await run.table(page).locator('tbody tr').count(), bars.length);
+    assert.match(tidy(await run.table(page).innerText()), /charge-card.*Try 1 failed.*Try 2 failed/);
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/[?&]unit=run/);
+  }));
+
+test('a long run shows its units in groups that open, and stays small', () =>
+  demo.withPage({}, async (page, base) => {
+    await run.open(page, base, 'mailbox-newsletter');
+    const elements = await page.evaluate(() => document.querySelectorAll('*').length);
+    assert.ok(elements < 5_000, `${elements} elements`);
+    await run.lane(page, '×555').first().click();
+    await page.waitForURL(/[?&]group=/);
+    assert.match(await run.timeline(page).innerText(), /1 to 50 of 555/);
+    await run.timeline(page).getByRole('link', { name: 'Later' }).click();
+    await page.waitForURL(/[?&]units=50/);
+    assert.match(await run.timeline(page).innerText(), /51 to 100 of 555/);
+  }));
+
+test('a long section loads when it is opened', () =>
+  demo.withPage({}, async (page, base) => {
+    await run.open(page, base, 'mailbox-newsletter');
+    const tasks = run.section(page, 'Tasks');
+    assert.equal(await tasks.locator('tbody tr').count(), 0);
+    await tasks.locator('summary').first().click();
+    await eventually(async () => assert.ok((await tasks.locator('tbody tr').count()) >= 50));
+  }));
+
+test('what the diagnosis cites can be gone to', () =>
+  demo.withPage({}, async (page, base) => {
+    await run.open(page, base, 'ord-48301');
+    const links = await run.evidence(page).getByRole('link').evaluateAll((all) => all.map((link) => link.href));
+    assert.ok(links.length > 0);
+    for (const link of links) {
+      await page.goto(link);
+      const there = await page.evaluate(() => !!document.getElementById(decodeURIComponent(location.hash.slice(1))));
+      assert.ok(there, `${link} leads to a row`);
+    }
+  }));
+
+test('without scripts the page is whole', () =>
+  demo.withPage({ javaScript: false }, async (page, base) => {
+    await run.open(page, base, 'mailbox-newsletter');
+    await run.sentence(page).waitFor();
+    await run.section(page, 'Tasks').locator('summary').first().click();
+    await run.section(page, 'Tasks').getByRole('link', { name: /^Show/ }).click();
+    await run.section(page, 'Tasks').getByRole('row').nth(2).waitFor();
+    await run.open(page, base, 'ord-48301');
+    await run.lane(page, 'charge-card').click();
+    await run.unit(page).getByText('Try 2').waitFor();
+  }));
+
+test('a run whose rows disagree, are missing or are unknown says so', () =>
+  demo.withPage({}, async (page, base) => {
+    for (const [name, notice] of [
+      ['missing-summary', 'No summary row'],
+      ['stale-summary', 'The stored summary is stale'],
+      ['unknown-future-values', 'Unknown status'],
+      ['row-only-activity', 'Rows without typed history'],
+    ]) {
+      const { instance, id } = situations.get(name);
+      await page.goto(`${base}/instances/${encodeURIComponent(instance)}/runs/${id}`);
+      await run.notice(page, notice).waitFor();
+    }
+  }));
+
+test('a range that is no range is refused by name', () =>
+  demo.withPage({ expectStatus: [422] }, async (page, base) => {
+    const response = await page.goto(`${base}/instances/ord-48301?from=yesterday`);
+    assert.equal(response.status(), 422);
+    assert.match(await page.getByRole('main').innerText(), /is not a time/);
+  }));
+
+test('brackets go from failure to failure', () =>
+  demo.withPage({}, async (page, base) => {
+    await run.open(page, base, situations.get('failed-activity-after-retries').instance);
+    await page.keyboard.press(']');
+    const first = await page.evaluate(() => document.activeElement.innerText);
+    assert.match(first, /order\.fulfil/);
+    await page.keyboard.press(']');
+    assert.match(await page.evaluate(() => document.activeElement.innerText), /charge-card/);
+    await page.keyboard.press('[');
+    assert.equal(await page.evaluate(() => document.activeElement.innerText), first);
+  }));
+
+test('pointing at a run of the list tells why it is there', () =>
+  demo.withPage({}, async (page, base) => {
+    await runs.open(page, base, '?instance_id=ord-48301');
+    const link = runs.row(page, 'ord-48301').getByRole('link').first();
+    await link.hover();
+    const card = page.getByRole('tooltip');
+    await card.getByText('attempt 3 waits for its backoff').waitFor();
+    await axe(page);
+    await page.keyboard.press('Escape');
+    await eventually(async () => assert.ok(!(await card.isVisible())));
+    await link.focus();
+    await card.getByText('attempt 3 waits for its backoff').waitFor();
+    const whole = await page.goto(`${await link.evaluate((a) => a.href)}/card`);
+    assert.equal(whole.status(), 200);
+    await run.sentence(page).waitFor();
+  }));
+
+for (const theme of ['light', 'dark']) {
+  for (const name of ['retrying-mid-backoff', 'failed-non-retryable', 'lease-expired-activity', 'parent-with-ten-children', 'waiting-signal-with-timeout', 'stale-summary', 'activity-task-lost', 'parallel-mixed', 'continue-as-new-chain', 'cancelled']) {
+    test(`the page of ${name} is accessible in the ${theme} theme, and fits a phone`, () =>
+      demo.withPage({ theme }, async (page, base) => {
+        const { instance, id } = situations.get(name);
+        await page.goto(`${base}/instances/${encodeURIComponent(instance)}/runs/${id}`);
+        await run.openTable(page);
+        await axe(page);
+        await run.lanes(page).first().click();
+        await run.unit(page).waitFor();
+        await axe(page);
+        await page.setViewportSize({ width: 360, height: 740 });
+        await assertFits(page);
+        await axe(page);
+      }));
+  }
+}

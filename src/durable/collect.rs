@@ -1,0 +1,155 @@
+//! One pass over the fleet: counts, then the next stretch of the walk, in one read snapshot.
+
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+
+use super::{
+    engine_config::EngineConfig,
+    metrics::{OperatorMetrics, dashboard::Dashboard, drift::Drift, health::Health, queues},
+    store::metrics::{self, Counted, Scope, sweep},
+    stored::Stamp,
+};
+use crate::db::{self, Db, DbError};
+
+/// Everything one pass found.
+#[derive(Clone, Debug)]
+pub struct Gathered {
+    pub counted: Counted,
+    pub metrics: OperatorMetrics,
+    pub dashboard: Dashboard,
+    pub health: Health,
+    /// Of the namespace asked for; none without one.
+    pub queues: Option<Value>,
+    pub coverage: Coverage,
+    pub took: Duration,
+    pub statements: u32,
+}
+
+/// How much of the fleet the numbers behind `projections`, `command_contracts`, `history.events`
+/// and `history.history_orphan_total` speak for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Coverage {
+    /// Whether they are of every run.
+    pub complete: bool,
+    /// Runs they are of.
+    pub runs: i64,
+    /// When the first and the last of those runs was read.
+    pub from: Stamp,
+    pub until: Stamp,
+}
+
+impl Coverage {
+    pub fn document(&self) -> Value {
+        json!({
+            "complete": self.complete,
+            "runs": self.runs,
+            "read_from": self.from,
+            "read_until": self.until,
+            "runs_per_pass": sweep::RUNS_PER_PASS,
+            "events_per_pass": sweep::EVENTS_PER_PASS,
+        })
+    }
+}
+
+/// The walk over all runs, kept between passes.
+#[derive(Clone, Debug, Default)]
+pub struct Walk {
+    after: Option<String>,
+    began: Option<Stamp>,
+    so_far: Drift,
+    /// The last walk that reached the end.
+    whole: Option<(Drift, Coverage)>,
+}
+
+impl Walk {
+    /// Adds a stretch; at the end of the walk the sums are whole.
+    fn add(
+        &mut self,
+        stretch: &sweep::Stretch,
+        now: DateTime<Utc>,
+        config: &EngineConfig,
+        namespace: Option<&str>,
+    ) {
+        self.so_far.add(stretch, now, config, namespace);
+        let began = *self.began.get_or_insert(Stamp(now));
+        self.after.clone_from(&stretch.until);
+        if self.after.is_none() {
+            let drift = std::mem::take(&mut self.so_far);
+            let coverage = Coverage {
+                complete: true,
+                runs: drift.runs,
+                from: began,
+                until: Stamp(now),
+            };
+            self.whole = Some((drift, coverage));
+            self.began = None;
+        }
+    }
+
+    /// The last whole walk, or what the first one has so far.
+    fn known(&self, now: DateTime<Utc>) -> (&Drift, Coverage) {
+        match &self.whole {
+            Some((drift, coverage)) => (drift, coverage.clone()),
+            None => (
+                &self.so_far,
+                Coverage {
+                    complete: false,
+                    runs: self.so_far.runs,
+                    from: self.began.unwrap_or(Stamp(now)),
+                    until: Stamp(now),
+                },
+            ),
+        }
+    }
+}
+
+/// One pass.
+pub async fn gather(
+    db: &Db,
+    now: DateTime<Utc>,
+    config: &EngineConfig,
+    namespace: Option<&str>,
+    walk: &mut Walk,
+) -> Result<Gathered, DbError> {
+    let started = Instant::now();
+    // Forty statements, one after the other, make a large future.
+    let read = Box::pin(read(db, now, config, namespace, walk));
+    let (read, statements) = db::counted(read).await;
+    let (counted, stretch, queues) = read?;
+    walk.add(&stretch, now, config, namespace);
+    let (drift, coverage) = walk.known(now);
+    let metrics = OperatorMetrics::of(&counted, drift, config);
+    Ok(Gathered {
+        dashboard: Dashboard::of(&counted),
+        health: Health::of(&metrics, config),
+        metrics,
+        counted,
+        queues: queues
+            .zip(namespace)
+            .map(|(queues, namespace)| queues::document(namespace, &queues, now, config)),
+        coverage,
+        took: started.elapsed(),
+        statements,
+    })
+}
+
+async fn read(
+    db: &Db,
+    now: DateTime<Utc>,
+    config: &EngineConfig,
+    namespace: Option<&str>,
+    walk: &Walk,
+) -> Result<(Counted, sweep::Stretch, Option<metrics::Queues>), DbError> {
+    let mut snapshot = db.snapshot().await?;
+    let scope = Scope::new(now, config, namespace);
+    let counted = metrics::count(&mut snapshot, now, config, namespace).await?;
+    let stretch = sweep::stretch(&mut snapshot, &scope, walk.after.as_deref()).await?;
+    let queues = match scope.namespace {
+        Some(_) => Some(metrics::queues(&mut snapshot, &scope).await?),
+        None => None,
+    };
+    snapshot.end().await;
+    Ok((counted, stretch, queues))
+}

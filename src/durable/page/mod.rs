@@ -1,0 +1,43 @@
+//! From the projection of a run to the values its page shows: a pure file per section.
+
+mod activities;
+mod children;
+mod commands;
+mod data;
+mod exceptions;
+mod head;
+pub mod history;
+pub mod payloads;
+mod signals;
+mod tasks;
+mod timeline;
+mod updates;
+mod waits;
+
+use crate::{
+    durable::projection::{Projected, diagnosis},
+    run::{diagnosis::Diagnosis, head::Head, page::Page, timeline::draw::Range, window::Asked},
+};
+
+pub fn page(p: &Projected<'_>, asked: &Asked, range: Range) -> Page {
+    Page {
+        head: head::head(p),
+        diagnosis: diagnosis::diagnose(p),
+        timeline: timeline::timeline(p, asked, range),
+        activities: activities::activities(p, asked),
+        exceptions: exceptions::exceptions(p, asked),
+        tasks: tasks::tasks(p, asked),
+        waits: waits::waits(p, asked),
+        signals: signals::signals(p, asked),
+        updates: updates::updates(p, asked),
+        commands: commands::commands(p, asked),
+        children: children::children(p, asked),
+        data: data::data(p, asked),
+        history: history::history(p),
+    }
+}
+
+/// What a list shows of a run that is pointed at.
+pub fn card(p: &Projected<'_>) -> (Head, Diagnosis) {
+    (head::head(p), diagnosis::diagnose(p))
+}

@@ -1,0 +1,145 @@
+//! Tasks: whether each can be picked up, who holds it and what went wrong with it.
+
+use crate::{
+    durable::projection::{Projected, context::stamp, tasks::Task},
+    run::{
+        fact::{Facts, RowRef, anchor},
+        tag::Tag,
+        tasks as shown,
+        window::Asked,
+    },
+};
+
+pub fn tasks(p: &Projected<'_>, asked: &Asked) -> shown::Tasks {
+    let window = asked.window("tasks", p.tasks.len(), |at| {
+        let id = at.strip_prefix("task-")?;
+        p.tasks.iter().position(|task| task.id == id)
+    });
+    shown::Tasks {
+        rows: window
+            .of(&p.tasks)
+            .iter()
+            .map(|task| row(p, task))
+            .collect(),
+        window,
+    }
+}
+
+fn row(p: &Projected<'_>, task: &Task) -> shown::Task {
+    let mut marks = Vec::new();
+    if task.synthetic {
+        marks.push(Tag::missing());
+    }
+    if task.waits_for_compatible_worker(p.cx.now) {
+        marks.push(Tag::no_compatible_worker());
+    }
+    let error = |name, text: &Option<String>| {
+        let text = text.as_ref().filter(|text| !text.is_empty())?;
+        Some((name, text.clone()))
+    };
+    let fingerprints = match (
+        &task.replay_blocked_recorded_condition_definition_fingerprint,
+        &task.replay_blocked_current_condition_definition_fingerprint,
+    ) {
+        (Some(recorded), Some(current)) => Some(format!("{recorded} recorded, {current} now")),
+        _ => None,
+    };
+    let keys = match (
+        &task.replay_blocked_recorded_condition_key,
+        &task.replay_blocked_current_condition_key,
+    ) {
+        (Some(recorded), Some(current)) => Some(format!("{recorded} recorded, {current} now")),
+        _ => None,
+    };
+    let recorded = (!task.replay_blocked_recorded_event_types.is_empty())
+        .then(|| task.replay_blocked_recorded_event_types.join(", "));
+    shown::Task {
+        anchor: anchor("task", &task.id),
+        id: if task.synthetic {
+            task.expected_task_id.clone()
+        } else {
+            Some(task.id.clone())
+        },
+        kind: task.r#type.clone(),
+        state: Tag::task(&task.transport_state),
+        marks,
+        summary: summary(task),
+        queue: task.queue.clone(),
+        available: task.available_at,
+        worker: task.lease_owner.clone(),
+        lease: task.lease_expires_at.filter(|_| task.is_open),
+        repairs: task.repair_count,
+        errors: [
+            error("Dispatch error", &task.last_dispatch_error),
+            error("Claim error", &task.last_claim_error),
+            error("Last error", &task.last_error),
+            error("Replay blocked", &task.replay_blocked_reason),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+        facts: Facts::default()
+            .code("Status", Some(&task.status))
+            .count("Attempts", Some(task.attempt_count))
+            .count("Repairs", Some(task.repair_count))
+            .seconds(
+                "Repair backoff",
+                Some(task.repair_backoff_seconds).filter(|_| task.repair_count > 0),
+            )
+            .at("Repair not before", task.repair_available_at)
+            .at("Dispatch tried", task.last_dispatch_attempt_at)
+            .at("Dispatched", task.last_dispatched_at)
+            .at("Leased", task.leased_at)
+            .at("Lease until", task.lease_expires_at)
+            .at("Claim failed", task.last_claim_failed_at)
+            .code("Connection", task.connection.as_deref())
+            .code("Compatibility", task.compatibility.as_deref())
+            .text(
+                "Compatibility in this fleet",
+                task.compatibility_fleet_reason.as_deref(),
+            )
+            .row(
+                "Activity",
+                task.activity_execution_id.as_ref().map(|id| RowRef {
+                    anchor: anchor("activity", id),
+                    text: task.activity_type.clone().unwrap_or_else(|| id.clone()),
+                }),
+            )
+            .code("Retry of task", task.retry_of_task_id.as_deref())
+            .count("After attempt", task.retry_after_attempt)
+            .seconds("Retry backoff", task.retry_backoff_seconds)
+            .code("Timer", task.timer_id.as_deref())
+            .at("Timer fires", task.timer_fire_at)
+            .code("Condition wait", task.condition_wait_id.as_deref())
+            .code("Condition", task.condition_key.as_deref())
+            .code("Signal", task.signal_name.as_deref())
+            .code("Signal id", task.workflow_signal_id.as_deref())
+            .code("Update id", task.workflow_update_id.as_deref())
+            .code("Command id", task.workflow_command_id.as_deref())
+            .code("Child run", task.child_workflow_run_id.as_deref())
+            .count("Blocked at sequence", task.replay_blocked_workflow_sequence)
+            .text("Condition keys", keys)
+            .text("Condition fingerprints", fingerprints)
+            .code(
+                "Code expects",
+                task.replay_blocked_expected_history_shape.as_deref(),
+            )
+            .code("History holds", recorded)
+            .at("Created", task.created_at)
+            .list(),
+    }
+}
+
+/// The moments the sentence names stand in columns of their own, in the page's zone.
+fn summary(task: &Task) -> String {
+    [
+        task.available_at,
+        task.lease_expires_at,
+        task.repair_available_at,
+    ]
+    .into_iter()
+    .flatten()
+    .fold(task.summary.clone(), |words, at| {
+        words.replace(&format!(" at {}", stamp(at)), "")
+    })
+}

@@ -1,0 +1,129 @@
+//! Waits: what resumes the run, and until when.
+
+use crate::{
+    durable::projection::{
+        Projected,
+        waits::{OfKind, Wait},
+    },
+    run::{
+        fact::{Facts, RowRef, anchor},
+        tag::{Mark, Tag, Tone},
+        waits as shown,
+        window::Asked,
+    },
+};
+
+pub fn waits(p: &Projected<'_>, asked: &Asked) -> shown::Waits {
+    let window = asked.window("waits", p.waits.len(), |at| {
+        let id = at.strip_prefix("wait-")?;
+        p.waits.iter().position(|wait| wait.id == id)
+    });
+    shown::Waits {
+        rows: window
+            .of(&p.waits)
+            .iter()
+            .map(|wait| row(p, wait))
+            .collect(),
+        window,
+    }
+}
+
+fn row(p: &Projected<'_>, wait: &Wait) -> shown::Wait {
+    let overdue = wait.is_open() && wait.deadline_at.is_some_and(|at| at < p.cx.now);
+    let mut marks = Vec::new();
+    if wait.external_only && wait.is_open() {
+        marks.push(
+            Tag::new("from outside", Tone::Wait, Mark::Arrow)
+                .outlined()
+                .titled("nothing inside the engine will end it"),
+        );
+    }
+    if wait.is_diagnostic() {
+        marks.push(Tag::row_only(
+            wait.history_authority.unwrap_or("a row alone"),
+        ));
+    }
+    let (timeout, key, group) = match &wait.of_kind {
+        OfKind::Condition {
+            timeout_seconds,
+            condition_key,
+            ..
+        } => (*timeout_seconds, condition_key.clone(), None),
+        OfKind::Signal {
+            timeout_seconds, ..
+        } => (*timeout_seconds, None, None),
+        OfKind::Step { group, .. } | OfKind::Child { group, .. } => (None, None, Some(group)),
+        OfKind::None | OfKind::Update { .. } => (None, None, None),
+    };
+    let group = group.and_then(|group| {
+        Some(format!(
+            "{} of {}, {}",
+            group.parallel_group_index?.saturating_add(1),
+            group.parallel_group_size?,
+            group.parallel_group_kind.as_deref().unwrap_or("parallel"),
+        ))
+    });
+    shown::Wait {
+        anchor: anchor("wait", &wait.id),
+        kind: wait.kind,
+        status: Tag::wait(wait.status, overdue),
+        marks,
+        summary: wait.summary.clone(),
+        resumes: resumes(wait),
+        opened: wait.opened_at,
+        deadline: wait.deadline_at,
+        resolved: wait.resolved_at,
+        facts: Facts::default()
+            .code("Wait id", Some(&wait.id))
+            .count("Sequence", wait.sequence)
+            .code("Source status", wait.source_status.as_deref())
+            .code("Target", wait.target_name.as_deref())
+            .code("Target type", wait.target_type.as_deref())
+            .code("Condition", key)
+            .seconds("Timeout", timeout)
+            .at("Timeout fired", wait.timeout_fired_at)
+            .row(
+                "Task",
+                wait.task_id.as_ref().map(|id| RowRef {
+                    anchor: anchor("task", id),
+                    text: format!(
+                        "{} task, {}",
+                        wait.task_type.as_deref().unwrap_or("a"),
+                        wait.task_status.as_deref().unwrap_or("of unknown status"),
+                    ),
+                }),
+            )
+            .row(
+                "Command",
+                wait.command_id.as_ref().map(|id| RowRef {
+                    anchor: anchor("command", id),
+                    text: format!(
+                        "command {}",
+                        wait.command_sequence
+                            .map_or_else(|| "?".into(), |sequence| sequence.to_string()),
+                    ),
+                }),
+            )
+            .text("Parallel group", group)
+            .code("Known by", wait.history_authority)
+            .code("Not supported", wait.history_unsupported_reason)
+            .list(),
+    }
+}
+
+fn resumes(wait: &Wait) -> Option<RowRef> {
+    let kind = wait.resume_source_kind.as_deref()?;
+    let id = wait.resume_source_id.as_deref();
+    let to = match (kind, id) {
+        ("activity_execution", Some(id)) => anchor("activity", id),
+        ("workflow_task" | "task", Some(id)) => anchor("task", id),
+        ("workflow_command", Some(id)) => anchor("command", id),
+        ("child_workflow_run", Some(_)) => "children".to_owned(),
+        ("signal", _) => "signals".to_owned(),
+        _ => "timeline".to_owned(),
+    };
+    Some(RowRef {
+        anchor: to,
+        text: kind.replace('_', " "),
+    })
+}

@@ -1,0 +1,51 @@
+//! Retry policies as the engine snapped them: a run's activities have few, and every event, task
+//! and row repeats its own.
+
+use std::{collections::HashMap, ops::Deref, sync::Arc};
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use crate::durable::stored::loose::Raw;
+
+/// One value for all that have the same policy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RetryPolicy(Arc<Value>);
+
+impl Deref for RetryPolicy {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        &self.0
+    }
+}
+
+impl From<Value> for RetryPolicy {
+    fn from(value: Value) -> Self {
+        Self(Arc::new(value))
+    }
+}
+
+impl Serialize for RetryPolicy {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+/// Policies by their text, each read once.
+#[derive(Debug, Default)]
+pub(super) struct Policies(HashMap<Box<str>, Option<RetryPolicy>>);
+
+impl Policies {
+    /// None where there is none, or none that can be read.
+    pub fn get(&mut self, raw: &Raw) -> Option<RetryPolicy> {
+        let text = raw.0.as_deref()?;
+        if let Some(known) = self.0.get(text) {
+            return known.clone();
+        }
+        let read = raw.value().filter(|value| !value.is_null());
+        let read = read.map(RetryPolicy::from);
+        self.0.insert(text.into(), read.clone());
+        read
+    }
+}

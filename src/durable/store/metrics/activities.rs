@@ -1,0 +1,144 @@
+//! Counts over `activity_executions` and `activity_attempts`, which have no index on status: one
+//! pass over each.
+
+use super::{
+    counted,
+    sql::{self, Scope},
+};
+use crate::{
+    db::{DbError, Snapshot},
+    durable::stored::Stamp,
+};
+
+counted! {
+    ActivityCounts {
+        open: int,
+        pending: int,
+        running: int,
+        local: int,
+        local_open: int,
+        local_pending: int,
+        local_running: int,
+        local_attempts: int,
+        local_failed_attempts: int,
+        retrying: int,
+        oldest_retrying_started_at: time,
+        timeout_overdue: int,
+        oldest_timeout_overdue_at: time,
+        failed_attempts: int,
+        max_attempt_count: int,
+    }
+
+    /// Which of them run inside their worker.
+    LocalCounts {
+        local_retrying: int,
+        local_timeout_overdue: int,
+    }
+
+    Overdue {
+        overdue_schedule: time,
+        overdue_close: time,
+        overdue_schedule_to_close: time,
+        overdue_heartbeat: time,
+    }
+}
+
+macro_rules! schedule {
+    () => {
+        "(status = 'pending' and schedule_deadline_at <= :now_us)"
+    };
+}
+macro_rules! close {
+    () => {
+        "(status = 'running' and close_deadline_at <= :now_us)"
+    };
+}
+macro_rules! whole {
+    () => {
+        "(status in ('pending', 'running') and schedule_to_close_deadline_at <= :now_us)"
+    };
+}
+macro_rules! heartbeat {
+    () => {
+        "(status = 'running' and heartbeat_deadline_at <= :now_us)"
+    };
+}
+macro_rules! overdue {
+    () => {
+        concat!(
+            "(",
+            schedule!(),
+            " or ",
+            close!(),
+            " or ",
+            whole!(),
+            " or ",
+            heartbeat!(),
+            ")"
+        )
+    };
+}
+
+const EXECUTIONS: &str = concat!(
+    "select count(case when status in ('pending', 'running') then 1 end) as \"open\", \
+     count(case when status = 'pending' then 1 end) as pending, \
+     count(case when status = 'running' then 1 end) as running, \
+     count(case when :local then 1 end) as \"local\", \
+     count(case when status in ('pending', 'running') and :local then 1 end) as local_open, \
+     count(case when status = 'pending' and :local then 1 end) as local_pending, \
+     count(case when status = 'running' and :local then 1 end) as local_running, \
+     cast(sum(case when :local then (select count(*) from {activity_attempts} a where a.activity_execution_id = x.id) else 0 end) as :integer) as local_attempts, \
+     cast(sum(case when :local then (select count(*) from {activity_attempts} a where a.activity_execution_id = x.id and a.status = 'failed') else 0 end) as :integer) as local_failed_attempts, \
+     count(case when status = 'pending' and attempt_count > 0 then 1 end) as retrying, \
+     count(case when status = 'pending' and attempt_count > 0 and :local then 1 end) as local_retrying, \
+     min(case when status = 'pending' and attempt_count > 0 then started_at end) as oldest_retrying_started_at, \
+     count(case when ",
+    overdue!(),
+    " then 1 end) as timeout_overdue, \
+     count(case when ",
+    overdue!(),
+    " and :local then 1 end) as local_timeout_overdue, \
+     min(case when ",
+    schedule!(),
+    " then schedule_deadline_at end) as overdue_schedule, \
+     min(case when ",
+    close!(),
+    " then close_deadline_at end) as overdue_close, \
+     min(case when ",
+    whole!(),
+    " then schedule_to_close_deadline_at end) as overdue_schedule_to_close, \
+     min(case when ",
+    heartbeat!(),
+    " then heartbeat_deadline_at end) as overdue_heartbeat, \
+     null as oldest_timeout_overdue_at, null as failed_attempts, \
+     max(attempt_count) as max_attempt_count \
+     from {activity_executions} x where 1 = 1:and_ns_x",
+);
+
+const ATTEMPTS: &str = "select count(*) as failed_attempts from {activity_attempts} \
+    where status = 'failed':and_ns_x";
+
+pub(super) async fn count(
+    snapshot: &mut Snapshot,
+    scope: &Scope<'_>,
+) -> Result<(ActivityCounts, LocalCounts), DbError> {
+    let mut counts = ActivityCounts::default();
+    let mut local = LocalCounts::default();
+    if let Some(mut row) = sql::one(snapshot, scope, EXECUTIONS).await? {
+        counts = ActivityCounts::read(&mut row)?;
+        local = LocalCounts::read(&mut row)?;
+        let overdue = Overdue::read(&mut row)?;
+        for deadline in [
+            overdue.overdue_schedule,
+            overdue.overdue_close,
+            overdue.overdue_schedule_to_close,
+            overdue.overdue_heartbeat,
+        ] {
+            Stamp::earliest(&mut counts.oldest_timeout_overdue_at, deadline);
+        }
+    }
+    if let Some(mut row) = sql::one(snapshot, scope, ATTEMPTS).await? {
+        counts.failed_attempts = row.opt_int("failed_attempts")?.unwrap_or(0);
+    }
+    Ok((counts, local))
+}

@@ -1,0 +1,104 @@
+//! Runs that come near a structural limit: how much of each countable thing they have open.
+
+use super::{
+    counted,
+    sql::{self, Scope},
+};
+use crate::{
+    db::{DbError, Snapshot},
+    durable::engine_config::EngineConfig,
+};
+
+/// Runs shown per limit.
+const SHOWN: u32 = 20;
+
+counted! {
+    /// One run with this many open.
+    OpenCount {
+        run_id: text,
+        open: int,
+    }
+}
+
+/// One limit with the runs that have reached its soft threshold, the fullest first.
+#[derive(Clone, Debug)]
+pub struct NearLimit {
+    pub kind: &'static str,
+    pub limit: i64,
+    pub runs: Vec<OpenCount>,
+}
+
+macro_rules! open {
+    ($table:literal, $status:literal) => {
+        concat!(
+            "select workflow_run_id as run_id, count(*) as \"open\" from {",
+            $table,
+            "} where status in (",
+            $status,
+            "):and_ns_x group by workflow_run_id having count(*) >= "
+        )
+    };
+}
+
+const KINDS: [(&str, &str, &str); 5] = [
+    (
+        "pending_activity_count",
+        "structural_limits.pending_activity_count",
+        open!("activity_executions", "'pending', 'running'"),
+    ),
+    (
+        "pending_child_count",
+        "structural_limits.pending_child_count",
+        "select r.id as run_id, count(*) as \"open\" from {workflow_links} l \
+         join {workflow_runs} r on r.id = l.parent_workflow_run_id \
+         join {workflow_runs} c on c.id = l.child_workflow_run_id \
+         where l.link_type = 'child_workflow' and r.status in ('pending', 'running', 'waiting') \
+         and c.status not in ('completed', 'failed', 'cancelled', 'terminated'):and_ns_r \
+         group by r.id having count(*) >= ",
+    ),
+    (
+        "pending_timer_count",
+        "structural_limits.pending_timer_count",
+        open!("workflow_run_timers", "'pending'"),
+    ),
+    (
+        "pending_signal_count",
+        "structural_limits.pending_signal_count",
+        open!("workflow_signal_records", "'received'"),
+    ),
+    (
+        "pending_update_count",
+        "structural_limits.pending_update_count",
+        open!("workflow_updates", "'accepted'"),
+    ),
+];
+
+/// The engine's rule: at or above this many, a run approaches the limit; none where it is off.
+pub fn threshold(limit: i64, percent: i64) -> Option<i64> {
+    (limit > 0 && percent > 0).then(|| (limit.saturating_mul(percent) / 100).max(1))
+}
+
+pub(super) async fn near(
+    snapshot: &mut Snapshot,
+    scope: &Scope<'_>,
+    config: &EngineConfig,
+) -> Result<Vec<NearLimit>, DbError> {
+    let percent = config
+        .at_least("structural_limits.warning_threshold_percent", 0)
+        .min(100);
+    let mut near = Vec::new();
+    for (kind, path, template) in KINDS {
+        let limit = config.at_least(path, 0);
+        let mut q = sql::statement(snapshot, scope, template);
+        let mut runs = Vec::new();
+        // A limit that is off is asked for all the same: a pass always sends as many.
+        q.bind(threshold(limit, percent).unwrap_or(i64::MAX))
+            .push(" order by 2 desc, 1 limit ")
+            .bind(SHOWN);
+        for mut row in snapshot.fetch(q).await? {
+            runs.push(OpenCount::read(&mut row)?);
+        }
+        near.push(NearLimit { kind, limit, runs });
+    }
+    Ok(near)
+}

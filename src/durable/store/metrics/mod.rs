@@ -1,0 +1,135 @@
+//! The fleet's numbers, in a constant set of statements inside one read snapshot.
+//!
+//! Open work is counted along `(status, …)` indexes; what the engine has no index for is counted
+//! in one pass per table, shared by every number that needs it; what would need each run's whole
+//! history comes from [`sweep`], a bounded number of runs at a time.
+
+mod activities;
+mod limits;
+mod queues;
+mod repair;
+mod runs;
+mod sql;
+pub mod sweep;
+mod tasks;
+mod things;
+
+use chrono::{DateTime, Utc};
+
+pub use activities::{ActivityCounts, LocalCounts};
+pub use limits::{NearLimit, OpenCount, threshold};
+pub use queues::{QueueCounts, QueueRows, Queues, ReadyTask, queues};
+pub use repair::{RepairGroup, RepairGroups};
+pub use runs::{
+    DashboardCounts, FailureGroup, HistoryCounts, HourGroup, RunCounts, StatusGroup, SummaryCounts,
+    TypeGroup,
+};
+pub use sql::Scope;
+pub use tasks::{FailingType, RecentTasks, StartCounts, TaskCounts, TaskGroup};
+pub use things::{RunTableCounts, ScheduleCounts, Workers};
+
+use crate::{
+    db::{DbError, Dialect, Snapshot},
+    durable::{engine_config::EngineConfig, stored::RunSummary},
+};
+
+/// Everything one pass counts, apart from the sweep.
+#[derive(Clone, Debug)]
+pub struct Counted {
+    pub now: DateTime<Utc>,
+    pub namespace: Option<String>,
+    /// Where nulls stand in an order is the database's own choice.
+    pub dialect: Dialect,
+    pub runs: RunCounts,
+    pub history: HistoryCounts,
+    pub summaries: SummaryCounts,
+    pub dashboard: DashboardCounts,
+    pub statuses: Vec<StatusGroup>,
+    pub hours: Vec<HourGroup>,
+    /// The ten busiest types of the week.
+    pub types: Vec<TypeGroup>,
+    pub longest_wait: Option<RunSummary>,
+    pub longest_duration: Option<RunSummary>,
+    pub most_exceptions: Option<RunSummary>,
+    pub failures: Vec<FailureGroup>,
+    pub tasks: Vec<TaskGroup>,
+    pub recent_tasks: RecentTasks,
+    pub failing_types: Vec<FailingType>,
+    pub starts: StartCounts,
+    pub activities: ActivityCounts,
+    pub local_activities: LocalCounts,
+    pub repair: RepairGroups,
+    pub run_table: RunTableCounts,
+    pub schedules: ScheduleCounts,
+    pub workers: Workers,
+    pub near_limits: Vec<NearLimit>,
+}
+
+/// One pass over the tables.
+pub async fn count(
+    snapshot: &mut Snapshot,
+    now: DateTime<Utc>,
+    config: &EngineConfig,
+    namespace: Option<&str>,
+) -> Result<Counted, DbError> {
+    let scope = Scope::new(now, config, namespace);
+    let summaries = runs::count(snapshot, &scope).await?;
+    let (activities, local_activities) = activities::count(snapshot, &scope).await?;
+    Ok(Counted {
+        now,
+        namespace: namespace.map(str::to_owned),
+        dialect: snapshot.dialect(),
+        runs: summaries.runs,
+        history: summaries.history,
+        summaries: summaries.rows,
+        dashboard: summaries.dashboard,
+        statuses: summaries.statuses,
+        hours: runs::hours(snapshot, &scope).await?,
+        types: runs::types(snapshot, &scope).await?,
+        longest_wait: runs::longest_wait(snapshot, &scope).await?,
+        longest_duration: runs::longest_duration(snapshot, &scope).await?,
+        most_exceptions: runs::most_exceptions(snapshot, &scope).await?,
+        failures: runs::failures(snapshot, &scope).await?,
+        tasks: tasks::open(snapshot, &scope).await?,
+        recent_tasks: tasks::recent(snapshot, &scope).await?,
+        failing_types: tasks::failing_types(snapshot, &scope).await?,
+        starts: tasks::starts(snapshot, &scope).await?,
+        activities,
+        local_activities,
+        repair: repair::groups(snapshot, &scope).await?,
+        run_table: things::run_table(snapshot, &scope).await?,
+        schedules: things::schedules(snapshot, &scope).await?,
+        workers: things::workers(snapshot, &scope).await?,
+        near_limits: limits::near(snapshot, &scope, config).await?,
+    })
+}
+
+/// Declares what one aggregate row holds: `int` is never null, `time`, `text` may be.
+macro_rules! counted {
+    ($($(#[$doc:meta])* $name:ident { $($column:ident: $kind:ident,)+ })+) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+        #[allow(clippy::struct_field_names, reason = "the engine's names")]
+        pub struct $name {
+            $(pub $column: counted!(@type $kind),)+
+        }
+
+        impl $name {
+            #[allow(dead_code, reason = "some are put together from several rows")]
+            pub(crate) fn read(row: &mut crate::db::Row) -> Result<Self, DbError> {
+                Ok(Self { $($column: counted!(@read row, $column, $kind),)+ })
+            }
+        }
+    )+};
+
+    (@type int) => { i64 };
+    (@type opt_int) => { Option<i64> };
+    (@type time) => { Option<Stamp> };
+    (@type text) => { Option<String> };
+
+    (@read $row:ident, $column:ident, int) => { $row.opt_int(stringify!($column))?.unwrap_or(0) };
+    (@read $row:ident, $column:ident, opt_int) => { $row.opt_int(stringify!($column))? };
+    (@read $row:ident, $column:ident, time) => { $row.opt_time(stringify!($column))?.map(Stamp) };
+    (@read $row:ident, $column:ident, text) => { $row.opt_text(stringify!($column))? };
+}
+use counted;

@@ -1,0 +1,141 @@
+//! The queues of one namespace, as the engine's queue visibility counts them.
+
+use std::collections::BTreeMap;
+
+use super::{
+    counted,
+    sql::{self, Scope},
+    tasks::{dispatch_failed, due, late, lease_expired},
+};
+use crate::{
+    db::{DbError, Snapshot},
+    durable::stored::Stamp,
+};
+
+counted! {
+    /// Open tasks of one queue and type.
+    QueueCounts {
+        ready_count: int,
+        leased_count: int,
+        expired_lease_count: int,
+        dispatch_failed: int,
+        oldest_dispatch_failed_at: time,
+        oldest_lease_expired_at: time,
+        dispatch_overdue: int,
+        oldest_dispatch_overdue_since: time,
+    }
+
+    /// The task that is next in its queue.
+    ReadyTask {
+        task_id: text,
+        task_type: text,
+        workflow_id: text,
+        run_id: text,
+        available_at: time,
+    }
+
+    RecentCounts {
+        added_last_minute: int,
+        dispatched_last_minute: int,
+    }
+}
+
+/// One queue: counts by task type, and its next task.
+#[derive(Clone, Debug, Default)]
+pub struct QueueRows {
+    pub counts: BTreeMap<String, QueueCounts>,
+    pub recent: BTreeMap<String, RecentCounts>,
+    pub oldest: Option<ReadyTask>,
+}
+
+pub type Queues = BTreeMap<String, QueueRows>;
+
+/// Index only, along `(namespace, queue, status)`.
+const NAMES: &str = "select distinct queue from {workflow_tasks} \
+    where namespace = :namespace and queue is not null and queue <> ''";
+
+macro_rules! overdue {
+    () => {
+        concat!(
+            "(status = 'ready' and ",
+            due!(),
+            " and ",
+            late!(),
+            " and (last_dispatch_error is null or last_dispatch_error = ''))"
+        )
+    };
+}
+
+macro_rules! of_namespace {
+    () => {
+        "from {workflow_tasks} where namespace = :namespace and queue is not null and queue <> '' \
+         and task_type in ('workflow', 'activity')"
+    };
+}
+
+const COUNTS: &str = concat!(
+    "select queue, task_type, \
+     count(case when status = 'ready' and (available_at is null or available_at <= :now_us) then 1 end) as ready_count, \
+     count(case when status = 'leased' then 1 end) as leased_count, \
+     count(case when ",
+    lease_expired!(),
+    " then 1 end) as expired_lease_count, \
+     count(case when ",
+    dispatch_failed!(),
+    " then 1 end) as dispatch_failed, \
+     min(case when ",
+    dispatch_failed!(),
+    " then last_dispatch_attempt_at end) as oldest_dispatch_failed_at, \
+     min(case when ",
+    lease_expired!(),
+    " then lease_expires_at end) as oldest_lease_expired_at, \
+     count(case when ",
+    overdue!(),
+    " then 1 end) as dispatch_overdue, \
+     min(case when ",
+    overdue!(),
+    " then coalesce(last_dispatched_at, created_at) end) as oldest_dispatch_overdue_since ",
+    of_namespace!(),
+    " and status in ('ready', 'leased') group by queue, task_type"
+);
+
+const RECENT: &str = concat!(
+    "select queue, task_type, \
+     count(case when created_at >= :minute_us then 1 end) as added_last_minute, \
+     count(case when last_dispatched_at >= :minute_us then 1 end) as dispatched_last_minute ",
+    of_namespace!(),
+    " and (created_at >= :minute_us or last_dispatched_at >= :minute_us) group by queue, task_type"
+);
+
+const OLDEST: &str = "select queue, task_id, task_type, workflow_id, run_id, available_at from (\
+    select t.queue, t.id as task_id, t.task_type, r.workflow_instance_id as workflow_id, r.id as run_id, \
+    coalesce(t.available_at, t.created_at) as available_at, \
+    row_number() over (partition by t.queue order by \
+      case when t.available_at is null then 0 else 1 end, t.available_at, t.created_at, t.id) as place \
+    from {workflow_tasks} t join {workflow_runs} r on r.id = t.workflow_run_id \
+    where t.namespace = :namespace and t.status = 'ready' and t.queue is not null and t.queue <> '' \
+    and t.task_type in ('workflow', 'activity') \
+    and (t.available_at is null or t.available_at <= :now_us)) ranked where place = 1";
+
+/// Every queue of the namespace, in the order of their names.
+pub async fn queues(snapshot: &mut Snapshot, scope: &Scope<'_>) -> Result<Queues, DbError> {
+    let mut queues = Queues::new();
+    for mut row in sql::all(snapshot, scope, NAMES).await? {
+        queues.entry(row.text("queue")?).or_default();
+    }
+    for mut row in sql::all(snapshot, scope, COUNTS).await? {
+        let queue = queues.entry(row.text("queue")?).or_default();
+        let kind = row.text("task_type")?;
+        queue.counts.insert(kind, QueueCounts::read(&mut row)?);
+    }
+    for mut row in sql::all(snapshot, scope, RECENT).await? {
+        let queue = queues.entry(row.text("queue")?).or_default();
+        let kind = row.text("task_type")?;
+        queue.recent.insert(kind, RecentCounts::read(&mut row)?);
+    }
+    for mut row in sql::all(snapshot, scope, OLDEST).await? {
+        let queue = queues.entry(row.text("queue")?).or_default();
+        queue.oldest = Some(ReadyTask::read(&mut row)?);
+    }
+    Ok(queues)
+}

@@ -1,0 +1,145 @@
+//! Statements written as text with named moments.
+//!
+//! `:now`, `:minute`, `:hour` … are bound as the engine binds them: cut to the whole second.
+//! `:now_us` and `:minute_us` keep their fraction. `:and_ns_*` narrows to the namespace asked
+//! for, in the three ways the engine does; the remaining words are what the databases spell
+//! differently.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::{
+    db::{DbError, Dialect, Row, Snapshot, Statement},
+    durable::engine_config::EngineConfig,
+};
+
+/// What every count depends on.
+#[derive(Clone, Debug)]
+pub struct Scope<'a> {
+    pub now: DateTime<Utc>,
+    pub namespace: Option<&'a str>,
+    /// Seconds after which a ready task counts as not picked up.
+    redispatch_after: i64,
+}
+
+impl<'a> Scope<'a> {
+    pub fn new(now: DateTime<Utc>, config: &EngineConfig, namespace: Option<&'a str>) -> Self {
+        Self {
+            now,
+            namespace: namespace
+                .map(str::trim)
+                .filter(|namespace| !namespace.is_empty()),
+            redispatch_after: config.at_least("task_repair.redispatch_after_seconds", 1),
+        }
+    }
+
+    fn ago(&self, seconds: i64) -> DateTime<Utc> {
+        TimeDelta::try_seconds(seconds)
+            .and_then(|delta| self.now.checked_sub_signed(delta))
+            .unwrap_or(DateTime::UNIX_EPOCH)
+    }
+}
+
+/// The statement a template stands for.
+pub(super) fn statement(
+    snapshot: &Snapshot,
+    scope: &Scope<'_>,
+    template: &'static str,
+) -> Statement {
+    let mut q = snapshot.statement();
+    let mut rest = template;
+    while let Some(at) = rest.find(':') {
+        q.push(&rest[..at]);
+        let word = &rest[at + 1..];
+        let end = word
+            .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .unwrap_or(word.len());
+        insert(&mut q, scope, &word[..end]);
+        rest = &word[end..];
+    }
+    q.push(rest);
+    q
+}
+
+/// The only row of a template's result; none where the table is not there.
+pub(super) async fn one(
+    snapshot: &mut Snapshot,
+    scope: &Scope<'_>,
+    template: &'static str,
+) -> Result<Option<Row>, DbError> {
+    Ok(all(snapshot, scope, template).await?.into_iter().next())
+}
+
+pub(super) async fn all(
+    snapshot: &mut Snapshot,
+    scope: &Scope<'_>,
+    template: &'static str,
+) -> Result<Vec<Row>, DbError> {
+    let q = statement(snapshot, scope, template);
+    snapshot.fetch(q).await
+}
+
+fn insert(q: &mut Statement, scope: &Scope<'_>, word: &str) {
+    const MINUTE: i64 = 60;
+    const HOUR: i64 = 3_600;
+    const DAY: i64 = 86_400;
+    match word {
+        "now" => q.bind_second(scope.now),
+        "late" => q.bind_second(scope.ago(scope.redispatch_after)),
+        "minute" => q.bind_second(scope.ago(MINUTE)),
+        "minutes5" => q.bind_second(scope.ago(5 * MINUTE)),
+        "minutes30" => q.bind_second(scope.ago(30 * MINUTE)),
+        "hour" => q.bind_second(scope.ago(HOUR)),
+        "hour_utc" => q.bind_utc_second(scope.ago(HOUR)),
+        "day" => q.bind_second(scope.ago(DAY)),
+        "week" => q.bind_second(scope.ago(7 * DAY)),
+        "now_us" => q.bind_time(scope.now),
+        "minute_us" => q.bind_time(scope.ago(MINUTE)),
+        "namespace" => q.bind(scope.namespace),
+        "and_ns" => match scope.namespace {
+            Some(namespace) => q.push(" and namespace = ").bind(namespace),
+            None => q,
+        },
+        "and_ns_r" => match scope.namespace {
+            Some(namespace) => q.push(" and r.namespace = ").bind(namespace),
+            None => q,
+        },
+        "and_ns_x" => match scope.namespace {
+            Some(namespace) => q
+                .push(
+                    " and exists (select 1 from {workflow_runs} nr \
+                     where nr.id = workflow_run_id and nr.namespace = ",
+                )
+                .bind(namespace)
+                .push(")"),
+            None => q,
+        },
+        word => {
+            let dialect = q.dialect();
+            q.push(spelling(dialect, word))
+        }
+    };
+}
+
+/// What the databases write differently.
+fn spelling(dialect: Dialect, word: &str) -> &'static str {
+    match word {
+        "integer" => dialect.pick("integer", "bigint", "signed"),
+        "same" => dialect.pick(" is ", " is not distinct from ", " <=> "),
+        // Keeps SQLite from an index on a column that nearly all rows share.
+        "plain" => dialect.pick("+", "", ""),
+        "first_join" => dialect.pick("cross join", "join", "join"),
+        "closed_hour" => dialect.pick(
+            "substr(closed_at, 1, 13) || ':00:00'",
+            "date_trunc('hour', closed_at)",
+            "timestamp(date_format(closed_at, '%Y-%m-%d %H:00:00'))",
+        ),
+        "local" => dialect.pick(
+            "(x.activity_options like '%local%' and case when json_valid(x.activity_options) \
+              then json_extract(x.activity_options, '$.execution_mode') end = 'local')",
+            "(x.activity_options ->> 'execution_mode' = 'local')",
+            "(x.activity_options like '%local%' and case when json_valid(x.activity_options) \
+              then json_unquote(json_extract(x.activity_options, '$.execution_mode')) end = 'local')",
+        ),
+        word => unreachable!("a template names {word}"),
+    }
+}

@@ -1,0 +1,29 @@
+//! Who asked the run for what, as the page shows it.
+
+use chrono::{DateTime, Utc};
+
+use super::{data::Preview, fact::Fact, tag::Tag, window::Window};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Commands {
+    pub window: Window,
+    pub rows: Vec<Command>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Command {
+    pub anchor: String,
+    pub sequence: Option<i64>,
+    pub kind: String,
+    /// The signal or update it names.
+    pub target: Option<String>,
+    pub status: Tag,
+    pub outcome: Option<String>,
+    /// Who asked: the principal, or what else names the sender.
+    pub principal: Option<String>,
+    /// Where it came from.
+    pub source: String,
+    pub at: Option<DateTime<Utc>>,
+    pub payload: Option<Preview>,
+    pub facts: Vec<Fact>,
+}

@@ -1,0 +1,83 @@
+//! What went wrong in a run, as the page shows it.
+
+use chrono::{DateTime, Utc};
+
+use super::{
+    fact::{Fact, RowRef},
+    tag::Tag,
+    window::Window,
+};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Exceptions {
+    pub window: Window,
+    pub rows: Vec<Exception>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Exception {
+    pub anchor: String,
+    /// Its event; none when only a row knows of it.
+    pub sequence: Option<i64>,
+    pub category: Tag,
+    pub marks: Vec<Tag>,
+    /// What failed.
+    pub source: RowRef,
+    /// Which of the source's tries.
+    pub attempt: Option<String>,
+    pub message: String,
+    pub class: Option<String>,
+    /// The durable name the application gave it.
+    pub alias: Option<String>,
+    pub code: Option<String>,
+    /// `ChargeCard.php:58`.
+    pub place: Option<String>,
+    /// The whole path of the same.
+    pub path: Option<String>,
+    pub at: Option<DateTime<Utc>>,
+    /// The limit that was hit: kind, value and ceiling.
+    pub limit: Option<String>,
+    pub replay: Replay,
+    pub facts: Vec<Fact>,
+    pub causes: Vec<Cause>,
+    /// What the throwable carried, by name.
+    pub properties: Vec<(String, String)>,
+    pub trace: Trace,
+}
+
+/// How replay will restore it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replay {
+    pub tag: Tag,
+    pub words: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    pub class: Option<String>,
+    pub message: Option<String>,
+    pub place: Option<String>,
+}
+
+/// The application's own calls before those of libraries.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trace {
+    pub own: Vec<Frame>,
+    pub others: Vec<Frame>,
+    /// Frames that are not listed.
+    pub left_out: usize,
+    /// As stored, where there are no frames.
+    pub text: Option<String>,
+}
+
+impl Trace {
+    pub fn is_empty(&self) -> bool {
+        self.own.is_empty() && self.others.is_empty() && self.text.is_none()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    pub call: String,
+    pub place: Option<String>,
+}

@@ -1,0 +1,33 @@
+//! The tasks of a run, those that should exist and do not among them, as the page shows them.
+
+use chrono::{DateTime, Utc};
+
+use super::{fact::Fact, tag::Tag, window::Window};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tasks {
+    pub window: Window,
+    pub rows: Vec<Task>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Task {
+    pub anchor: String,
+    /// The task's row, or the one that should be there.
+    pub id: Option<String>,
+    pub kind: String,
+    pub state: Tag,
+    pub marks: Vec<Tag>,
+    /// What it is for.
+    pub summary: String,
+    pub queue: Option<String>,
+    pub available: Option<DateTime<Utc>>,
+    /// Who holds it.
+    pub worker: Option<String>,
+    pub lease: Option<DateTime<Utc>>,
+    /// Repairs so far.
+    pub repairs: i64,
+    /// What went wrong with it last.
+    pub errors: Vec<(&'static str, String)>,
+    pub facts: Vec<Fact>,
+}

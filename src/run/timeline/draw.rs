@@ -1,0 +1,629 @@
+//! Which rows are shown, and where each bar stands.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+
+use super::{
+    Bar, Fold, Kind, Label, Line, Mark, Phase, Row, Share, Span, Tick, Timeline, Unit, scale::Scale,
+};
+use crate::run::window::{Asked, Window};
+
+/// Most rows drawn one by one; beyond, units of one kind and name share a row.
+const ROWS: usize = 60;
+/// Units shown one by one beside the groups: the open and the failed ones.
+const TELLING: usize = 20;
+/// Groups shown; the smallest ones beyond share a row per kind.
+const GROUPS: usize = 30;
+/// Units of one group shown at a time.
+pub(super) const PAGE: usize = 50;
+/// Bars of a group's row: what lies closer than its share of the width is one bar.
+const GRAIN: f64 = 0.5;
+/// Most ticks of the axis.
+const TICKS: usize = 7;
+/// Narrowest bar that can still be seen.
+const THIN: f64 = 0.35;
+/// How wide a try ahead is drawn: nobody knows how long it will take.
+const AHEAD: f64 = 2.4;
+/// How far apart two of them stand at least.
+const APART: f64 = 0.4;
+
+/// What is drawn, and when.
+#[derive(Debug)]
+pub struct Story {
+    pub run: Unit,
+    /// In the order they began.
+    pub units: Vec<Unit>,
+    pub marks: Vec<Mark>,
+    pub now: DateTime<Utc>,
+}
+
+/// The part of time that is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Range {
+    pub from: Option<DateTime<Utc>>,
+    pub to: Option<DateTime<Utc>>,
+}
+
+pub fn draw(story: Story, asked: &Asked, range: Range) -> Timeline {
+    let Story {
+        run,
+        units,
+        marks,
+        now,
+    } = story;
+    let begin = run.from().unwrap_or(now);
+    let whole = extent(&run, &units, &marks, begin);
+    let from = range.from.unwrap_or(whole.0).clamp(whole.0, whole.1);
+    let to = range.to.unwrap_or(whole.1).clamp(from, whole.1);
+    let zoomed = (from, to) != whole;
+
+    let selected = asked.get("unit").map(str::to_owned);
+    let units: Vec<Unit> = if zoomed {
+        let seen = |unit: &Unit| {
+            unit.from().is_some_and(|at| at <= to) && unit.to().is_some_and(|at| at >= from)
+        };
+        units.into_iter().filter(seen).collect()
+    } else {
+        units
+    };
+    let of_group = asked.get("group").map(str::to_owned);
+    let chosen = choose(units, of_group.as_deref(), selected.as_deref(), asked);
+
+    let mut busy: Vec<(DateTime<Utc>, DateTime<Utc>)> = chosen
+        .rows
+        .iter()
+        .flat_map(|(unit, _)| &unit.spans)
+        .flat_map(|span| {
+            if span.may_fold() {
+                [(span.from, span.from), (span.to, span.to)]
+            } else {
+                [(span.from, span.to); 2]
+            }
+        })
+        .chain(marks.iter().map(|mark| (mark.at, mark.at)))
+        .collect();
+    let ahead = |unit: &Unit| unit.spans.iter().filter(|span| span.is_try_ahead()).count();
+    let most = chosen.rows.iter().map(|(unit, _)| ahead(unit)).max();
+    let tail = (0..most.unwrap_or(0)).map(|_| AHEAD + APART).sum();
+    let scale = Scale::new(from, to, tail, &mut busy);
+
+    let mut rows = vec![(run, None)];
+    rows.extend(chosen.rows);
+    let rows: Vec<Row> = rows
+        .into_iter()
+        .map(|(unit, group)| Row {
+            bars: match group {
+                Some(_) => grains(&unit, &scale, from, to),
+                None => bars(&unit, &scale, from, to),
+            },
+            selected: selected.as_deref() == Some(&unit.id),
+            unit,
+            group,
+        })
+        .collect();
+    let (lines, folds, levels) = labels(&marks, &scale, now, from, to);
+    let mut kinds: Vec<Kind> = rows.iter().map(|row| row.unit.kind).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let mut phases: Vec<Phase> = Vec::new();
+    for bar in rows.iter().flat_map(|row| &row.bars) {
+        if !phases.contains(&bar.span.phase) {
+            phases.push(bar.span.phase);
+        }
+    }
+    Timeline {
+        ticks: ticks(&scale, begin),
+        folds,
+        lines,
+        levels,
+        rows,
+        window: chosen.window,
+        of_group,
+        from,
+        to,
+        zoomed,
+        kinds,
+        phases,
+    }
+}
+
+/// From the first to the last moment anything is known of.
+fn extent(
+    run: &Unit,
+    units: &[Unit],
+    marks: &[Mark],
+    begin: DateTime<Utc>,
+) -> (DateTime<Utc>, DateTime<Utc>) {
+    let spans = || {
+        std::iter::once(run)
+            .chain(units)
+            .flat_map(|unit| &unit.spans)
+    };
+    let from = spans().map(|span| span.from).min().unwrap_or(begin);
+    let to = spans()
+        .map(|span| span.to)
+        .chain(marks.iter().map(|mark| mark.at))
+        .max()
+        .unwrap_or(begin);
+    (from, to.max(from))
+}
+
+struct Chosen {
+    rows: Vec<(Unit, Option<usize>)>,
+    window: Window,
+}
+
+fn choose(
+    units: Vec<Unit>,
+    of_group: Option<&str>,
+    selected: Option<&str>,
+    asked: &Asked,
+) -> Chosen {
+    let total = units.len();
+    if let Some(group) = of_group {
+        let units: Vec<Unit> = units
+            .into_iter()
+            .filter(|unit| key(unit) == group)
+            .collect();
+        let total = units.len();
+        let from: usize = asked
+            .get("units")
+            .and_then(|from| from.parse().ok())
+            .unwrap_or(0);
+        let from = if from < total { from } else { 0 };
+        let rows: Vec<_> = units
+            .into_iter()
+            .skip(from)
+            .take(PAGE)
+            .map(|unit| (unit, None))
+            .collect();
+        let window = Window {
+            from,
+            len: rows.len(),
+            total,
+            loaded: true,
+        };
+        return Chosen { rows, window };
+    }
+    let whole = Window {
+        from: 0,
+        len: total,
+        total,
+        loaded: true,
+    };
+    if total <= ROWS {
+        let rows = units.into_iter().map(|unit| (unit, None)).collect();
+        return Chosen {
+            rows,
+            window: whole,
+        };
+    }
+    Chosen {
+        rows: grouped(units, selected),
+        window: whole,
+    }
+}
+
+/// The name of a unit's group, as the address has it.
+pub fn key(unit: &Unit) -> String {
+    format!("{}:{}", unit.kind.name(), unit.name)
+}
+
+/// The telling units one by one, the rest by kind and name.
+fn grouped(units: Vec<Unit>, selected: Option<&str>) -> Vec<(Unit, Option<usize>)> {
+    let mut rows: Vec<(Unit, Option<usize>)> = Vec::new();
+    let mut rest: BTreeMap<String, Vec<Unit>> = BTreeMap::new();
+    let telling = units
+        .iter()
+        .rev()
+        .filter(|unit| unit.is_open || unit.failed)
+        .take(TELLING)
+        .map(|unit| unit.id.clone())
+        .collect::<std::collections::HashSet<_>>();
+    for unit in units {
+        if telling.contains(&unit.id) || selected == Some(&unit.id) {
+            rows.push((unit, None));
+        } else {
+            rest.entry(key(&unit)).or_default().push(unit);
+        }
+    }
+    let mut groups: Vec<Vec<Unit>> = rest.into_values().collect();
+    groups.sort_by_key(|group| std::cmp::Reverse(group.len()));
+    let small = groups.split_off(GROUPS.min(groups.len()));
+    let mut by_kind: BTreeMap<Kind, Vec<Unit>> = BTreeMap::new();
+    for unit in small.into_iter().flatten() {
+        by_kind.entry(unit.kind).or_default().push(unit);
+    }
+    rows.extend(groups.into_iter().filter_map(|group| as_one(group, None)));
+    rows.extend(
+        by_kind
+            .into_values()
+            .filter_map(|group| as_one(group, Some("others"))),
+    );
+    rows.sort_by_key(|(unit, _)| unit.from());
+    rows
+}
+
+/// One row for many units; a group of one stays what it is.
+fn as_one(group: Vec<Unit>, name: Option<&str>) -> Option<(Unit, Option<usize>)> {
+    let count = group.len();
+    let failed = group.iter().filter(|unit| unit.failed).count();
+    let open = group.iter().filter(|unit| unit.is_open).count();
+    let mut units = group.into_iter();
+    let mut first = units.next()?;
+    if count == 1 {
+        return Some((first, None));
+    }
+    first.spans.extend(units.flat_map(|unit| unit.spans));
+    if let Some(name) = name {
+        name.clone_into(&mut first.name);
+    }
+    first.id = format!("group-{}", key(&first));
+    first.note = Some(format!("×{count}"));
+    first.status = match (failed, open) {
+        (0, 0) => format!("{count} ended"),
+        (0, open) => format!("{count}, {open} of them open"),
+        (failed, 0) => format!("{count}, {failed} of them failed"),
+        (failed, open) => format!("{count}, {failed} of them failed, {open} open"),
+    };
+    first.facts = Vec::new();
+    first.row = None;
+    first.leads_to = None;
+    Some((first, Some(count)))
+}
+
+fn bars(unit: &Unit, scale: &Scale, from: DateTime<Utc>, to: DateTime<Utc>) -> Vec<Bar> {
+    let mut bars = Vec::with_capacity(unit.spans.len());
+    let mut ahead = 0.0_f64;
+    for span in unit
+        .spans
+        .iter()
+        .filter(|span| span.to >= from && span.from <= to)
+    {
+        let (mut x, end) = (scale.place(span.from), scale.place(span.to));
+        let mut width = (end - x).max(THIN);
+        match span.phase {
+            _ if span.is_try_ahead() => {
+                x = x.max(ahead);
+                width = AHEAD;
+                ahead = x + AHEAD + APART;
+            }
+            Phase::Moment | Phase::Ahead => width = 0.0,
+            _ => {}
+        }
+        let x = x.min(100.0 - width);
+        let (left, right) = match span.phase {
+            Phase::Ahead => (x, x + width),
+            _ => scale.widest(span.from.max(from), span.to.min(to)),
+        };
+        let (label, tight) = label(span, right - left);
+        bars.push(Bar {
+            span: span.clone(),
+            x: Share(x),
+            width: Share(width),
+            middle: Share(f64::midpoint(left, right)),
+            thin: is_thin(unit.kind),
+            label,
+            tight,
+        });
+    }
+    bars
+}
+
+/// Nobody works in it, or it is all rows together.
+fn is_thin(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Run | Kind::Timer | Kind::Signal | Kind::Condition
+    )
+}
+
+/// What is written on a bar, and whether it has room on a wide drawing only.
+fn label(span: &Span, width: f64) -> (Option<Label>, bool) {
+    match (span.phase, span.attempt) {
+        (Phase::Backoff, _) if width >= 9.0 => (Some(Label::Backoff), width < 30.0),
+        (Phase::Backoff, _) if width >= 5.0 => (Some(Label::Length), true),
+        (Phase::Ahead, Some(attempt)) => (Some(Label::Attempt(attempt)), true),
+        (Phase::Done | Phase::Failed | Phase::Lost | Phase::Cancelled | Phase::Open, Some(n))
+            if width >= 1.6 =>
+        {
+            (Some(Label::Attempt(n)), width < 6.0)
+        }
+        _ => (None, false),
+    }
+}
+
+/// A group's bars, those that touch drawn as one.
+fn grains(unit: &Unit, scale: &Scale, from: DateTime<Utc>, to: DateTime<Utc>) -> Vec<Bar> {
+    let mut spans: Vec<&Span> = unit
+        .spans
+        .iter()
+        .filter(|span| span.to >= from && span.from <= to && span.phase != Phase::Ahead)
+        .collect();
+    spans.sort_by_key(|span| span.from);
+    let mut bars: Vec<Bar> = Vec::new();
+    for span in spans {
+        let (x, end) = (scale.place(span.from), scale.place(span.to));
+        if let Some(last) = bars.last_mut()
+            && x <= last.x.0 + last.width.0 + GRAIN
+        {
+            last.width = Share((end - last.x.0).max(last.width.0));
+            last.span.to = last.span.to.max(span.to);
+            // The worst of what is in it shows.
+            if span.phase == Phase::Failed {
+                last.span.phase = Phase::Failed;
+            }
+            continue;
+        }
+        let phase = match span.phase {
+            Phase::Failed => Phase::Failed,
+            _ => Phase::Done,
+        };
+        bars.push(Bar {
+            span: Span {
+                phase,
+                attempt: None,
+                says: unit.status.clone(),
+                ..span.clone()
+            },
+            x: Share(x),
+            width: Share((end - x).max(THIN)),
+            middle: Share(x),
+            thin: is_thin(unit.kind),
+            label: None,
+            tight: false,
+        });
+    }
+    bars
+}
+
+fn ticks(scale: &Scale, origin: DateTime<Utc>) -> Vec<Tick> {
+    let mut last = -100.0_f64;
+    let mut shown = 0_usize;
+    let (ticks, step) = scale.ticks(origin, TICKS);
+    ticks
+        .into_iter()
+        .filter(|at| !scale.is_folded(*at))
+        .filter_map(|at| {
+            let x = scale.place(at);
+            let leftward = x > 90.0;
+            // Two stretches around a fold may come close: one label is enough.
+            if x - last < if leftward { 20.0 } else { 10.0 } {
+                return None;
+            }
+            last = x;
+            shown += 1;
+            Some(Tick {
+                x: Share(x),
+                at,
+                elapsed: at - origin,
+                step,
+                major: shown % 3 == 1,
+                last: leftward,
+            })
+        })
+        .collect()
+}
+
+/// The labels above the rows: each on the first line where it meets no other.
+fn labels(
+    marks: &[Mark],
+    scale: &Scale,
+    now: DateTime<Utc>,
+    from: DateTime<Utc>,
+    to: DateTime<Utc>,
+) -> (Vec<Line>, Vec<Fold>, usize) {
+    let mut taken: Vec<Vec<(f64, f64)>> = Vec::new();
+    let mut level = |start: f64, end: f64| {
+        let free = taken
+            .iter()
+            .position(|line| line.iter().all(|(a, b)| end <= *a || start >= *b));
+        let at = free.unwrap_or(taken.len());
+        if at == taken.len() {
+            taken.push(Vec::new());
+        }
+        taken[at].push((start, end));
+        at
+    };
+    let folds = scale
+        .folds()
+        .iter()
+        .map(|(start, end)| {
+            let (x, right) = (scale.place(*start), scale.place(*end));
+            let middle = f64::midpoint(x, right);
+            Fold {
+                x: Share(x),
+                width: Share(right - x),
+                middle: Share(middle),
+                length: *end - *start,
+                ahead: *start >= now,
+                level: level(middle - 6.0, middle + 6.0),
+            }
+        })
+        .collect();
+    let lines = marks
+        .iter()
+        .filter(|mark| from <= mark.at && mark.at <= to)
+        .map(|mark| {
+            let x = scale.place(mark.at);
+            let leftward = x > 80.0;
+            let level = if leftward {
+                level(x - 17.0, x + 0.5)
+            } else {
+                level(x - 0.5, x + 17.0)
+            };
+            Line {
+                mark: mark.clone(),
+                x: Share(x),
+                level,
+                leftward,
+            }
+        })
+        .collect();
+    (lines, folds, taken.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(1_794_787_000 + seconds, 0).unwrap()
+    }
+
+    fn span(phase: Phase, from: i64, to: i64, attempt: Option<i64>) -> Span {
+        Span {
+            phase,
+            from: at(from),
+            to: at(to),
+            attempt,
+            says: String::new(),
+            idle: false,
+        }
+    }
+
+    fn unit(id: &str, name: &str, spans: Vec<Span>) -> Unit {
+        Unit {
+            id: id.to_owned(),
+            kind: Kind::Activity,
+            name: name.to_owned(),
+            note: None,
+            status: "completed".to_owned(),
+            is_open: false,
+            failed: spans.iter().any(|span| span.phase == Phase::Failed),
+            spans,
+            facts: Vec::new(),
+            row: None,
+            leads_to: None,
+        }
+    }
+
+    fn drawn(units: Vec<Unit>, query: &str) -> Timeline {
+        let end = units.iter().filter_map(Unit::to).max().unwrap_or(at(0));
+        let seconds = (end - at(0)).num_seconds();
+        let mut run = unit("run", "order", vec![span(Phase::Done, 0, seconds, None)]);
+        run.kind = Kind::Run;
+        run.spans[0].idle = true;
+        draw(
+            Story {
+                run,
+                units,
+                marks: Vec::new(),
+                now: end,
+            },
+            &Asked::parse(query),
+            Range::default(),
+        )
+    }
+
+    #[test]
+    fn attempts_are_numbered_and_the_pause_between_them_has_its_length() {
+        let timeline = drawn(
+            vec![unit(
+                "activity-a",
+                "charge",
+                vec![
+                    span(Phase::Failed, 0, 10, Some(1)),
+                    span(Phase::Backoff, 10, 40, None),
+                    span(Phase::Done, 40, 50, Some(2)),
+                ],
+            )],
+            "",
+        );
+        let labels: Vec<Label> = timeline.rows[1]
+            .bars
+            .iter()
+            .filter_map(|bar| bar.label)
+            .collect();
+        assert_eq!(
+            labels,
+            [Label::Attempt(1), Label::Backoff, Label::Attempt(2)]
+        );
+        assert_eq!(timeline.rows[1].unit.attempts(), 2);
+    }
+
+    #[test]
+    fn tries_ahead_never_stand_on_each_other() {
+        let timeline = drawn(
+            vec![unit(
+                "activity-a",
+                "charge",
+                (1..=4)
+                    .map(|n| span(Phase::Ahead, 50, 50, Some(n)))
+                    .collect(),
+            )],
+            "",
+        );
+        for pair in timeline.rows[1].bars.windows(2) {
+            assert!(pair[0].x.0 + pair[0].width.0 <= pair[1].x.0);
+        }
+    }
+
+    #[test]
+    fn many_units_share_rows_and_a_group_can_be_opened() {
+        let many: Vec<Unit> = (0..5_000)
+            .map(|n| {
+                let phase = if n == 4_321 {
+                    Phase::Failed
+                } else {
+                    Phase::Done
+                };
+                let name = if n % 2 == 0 { "even" } else { "odd" };
+                unit(
+                    &format!("activity-{n}"),
+                    name,
+                    vec![span(phase, n, n + 1, Some(1))],
+                )
+            })
+            .collect();
+        let timeline = drawn(many.clone(), "");
+        assert!(timeline.rows.len() < 70);
+        assert!(
+            timeline
+                .rows
+                .iter()
+                .any(|row| row.unit.id == "activity-4321")
+        );
+        let counted: usize = timeline.rows.iter().filter_map(|row| row.group).sum();
+        assert_eq!(counted, 4_999);
+        let bars: usize = timeline.rows.iter().map(|row| row.bars.len()).sum();
+        assert!(bars < 1_000, "{bars}");
+
+        let group = drawn(many, "group=activity:odd&units=50");
+        assert_eq!(group.rows.len(), 51);
+        assert_eq!(group.window.total, 2_500);
+        assert_eq!(group.rows[1].unit.id, "activity-101");
+    }
+
+    #[test]
+    fn many_names_cannot_make_many_rows() {
+        let many: Vec<Unit> = (0..1_000)
+            .map(|n| {
+                unit(
+                    &format!("activity-{n}"),
+                    &format!("name {n}"),
+                    vec![span(Phase::Done, n, n + 1, Some(1))],
+                )
+            })
+            .collect();
+        assert!(drawn(many, "").rows.len() <= GROUPS + 2);
+    }
+
+    #[test]
+    fn labels_above_the_rows_never_meet() {
+        let marks: Vec<Mark> = (0..4)
+            .map(|n| Mark {
+                name: "run deadline",
+                at: at(100 + n),
+                is_now: false,
+            })
+            .collect();
+        let scale = Scale::new(at(0), at(200), 0.0, &mut vec![(at(0), at(200))]);
+        let (lines, _, levels) = labels(&marks, &scale, at(100), at(0), at(200));
+        assert_eq!(levels, 4);
+        let mut seen: Vec<usize> = lines.iter().map(|line| line.level).collect();
+        seen.sort_unstable();
+        assert_eq!(seen, [0, 1, 2, 3]);
+    }
+}

@@ -1,0 +1,300 @@
+//! From moments to places: linear where things happen, folded where nothing does.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+/// How wide a fold is drawn, and how many there may be.
+const FOLD: f64 = 6.0;
+const MOST: usize = 4;
+/// A stretch is folded when it takes up more than this share of what is not folded yet, and while
+/// what is done takes up less than the other.
+const LONG: f64 = 0.2;
+const READABLE: f64 = 0.2;
+/// Shorter stretches are never folded, in seconds.
+const SHORT: f64 = 2.0;
+/// How much of a stretch stays unfolded at its ends, so that what ends and begins there is seen.
+const EDGE: f64 = 0.03;
+/// Room left free at both ends.
+const MARGIN: f64 = 1.5;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scale {
+    from: DateTime<Utc>,
+    to: DateTime<Utc>,
+    /// Idle stretches, in time's order.
+    folds: Vec<(DateTime<Utc>, DateTime<Utc>)>,
+    /// Places per second outside the folds.
+    per_second: f64,
+}
+
+impl Scale {
+    /// `busy` are the stretches in which something was done, moments among them; `tail` is room
+    /// to leave after the end.
+    pub fn new(
+        from: DateTime<Utc>,
+        to: DateTime<Utc>,
+        tail: f64,
+        busy: &mut Vec<(DateTime<Utc>, DateTime<Utc>)>,
+    ) -> Self {
+        // A stored time may lie at the end of the calendar.
+        let least = from.checked_add_signed(TimeDelta::milliseconds(1));
+        let to = to.max(least.unwrap_or(from));
+        let folds = idle(from, to, busy);
+        let folded: f64 = folds.iter().map(|(a, b)| seconds(*b - *a)).sum();
+        let open = (seconds(to - from) - folded).max(f64::MIN_POSITIVE);
+        let room = 100.0 - tail - 2.0 * MARGIN - FOLD * as_f64(folds.len());
+        Self {
+            from,
+            to,
+            folds,
+            per_second: room / open,
+        }
+    }
+
+    /// Where a moment is, from 0 to 100.
+    pub fn place(&self, at: DateTime<Utc>) -> f64 {
+        let at = at.clamp(self.from, self.to);
+        let mut place = MARGIN;
+        let mut since = self.from;
+        for (start, end) in &self.folds {
+            if at <= *start {
+                break;
+            }
+            place += seconds(*start - since) * self.per_second;
+            if at < *end {
+                return place + FOLD * seconds(at - *start) / seconds(*end - *start);
+            }
+            place += FOLD;
+            since = *end;
+        }
+        place + seconds(at - since) * self.per_second
+    }
+
+    /// The widest part of a stretch that no fold covers: where it begins and ends.
+    pub fn widest(&self, from: DateTime<Utc>, to: DateTime<Utc>) -> (f64, f64) {
+        let mut pieces = vec![(from, to)];
+        for (start, end) in &self.folds {
+            pieces = pieces
+                .into_iter()
+                .flat_map(|(a, b)| {
+                    if b <= *start || a >= *end {
+                        vec![(a, b)]
+                    } else {
+                        vec![(a, (*start).max(a)), ((*end).min(b), b)]
+                    }
+                })
+                .collect();
+        }
+        pieces
+            .into_iter()
+            .map(|(a, b)| (self.place(a), self.place(b)))
+            .max_by(|(a, b), (c, d)| (b - a).total_cmp(&(d - c)))
+            .unwrap_or_default()
+    }
+
+    pub fn folds(&self) -> &[(DateTime<Utc>, DateTime<Utc>)] {
+        &self.folds
+    }
+
+    pub fn is_folded(&self, at: DateTime<Utc>) -> bool {
+        self.folds.iter().any(|(a, b)| *a < at && at < *b)
+    }
+
+    /// Round moments, at most `most`, counted from `origin`, and how far they are apart.
+    pub fn ticks(&self, origin: DateTime<Utc>, most: usize) -> (Vec<DateTime<Utc>>, TimeDelta) {
+        let room = 100.0 / as_f64(most.max(1));
+        let step = STEPS
+            .iter()
+            .map(|ms| TimeDelta::milliseconds(*ms))
+            .find(|step| seconds(*step) * self.per_second >= room)
+            .unwrap_or(TimeDelta::days(365));
+        let mut ticks = Vec::new();
+        // From the start of each stretch between folds, so that a long fold costs no steps.
+        let starts = std::iter::once(self.from).chain(self.folds.iter().map(|(_, end)| *end));
+        let ends = self
+            .folds
+            .iter()
+            .map(|(start, _)| *start)
+            .chain(std::iter::once(self.to));
+        for (start, end) in starts.zip(ends) {
+            let past = (start - origin).num_milliseconds();
+            let step_ms = step.num_milliseconds().max(1);
+            let first = past.div_euclid(step_ms) * step_ms
+                + if past.rem_euclid(step_ms) == 0 {
+                    0
+                } else {
+                    step_ms
+                };
+            let mut next = origin.checked_add_signed(TimeDelta::milliseconds(first));
+            while let Some(at) = next
+                && at <= end
+                && ticks.len() <= 4 * most
+            {
+                ticks.push(at);
+                next = at.checked_add_signed(step);
+            }
+        }
+        (ticks, step)
+    }
+}
+
+const STEPS: [i64; 31] = [
+    1,
+    2,
+    5,
+    10,
+    20,
+    50,
+    100,
+    200,
+    500,
+    1_000,
+    2_000,
+    5_000,
+    10_000,
+    15_000,
+    30_000,
+    60_000,
+    120_000,
+    300_000,
+    600_000,
+    900_000,
+    1_800_000,
+    3_600_000,
+    7_200_000,
+    10_800_000,
+    21_600_000,
+    43_200_000,
+    86_400_000,
+    172_800_000,
+    604_800_000,
+    2_592_000_000,
+    7_776_000_000,
+];
+
+/// The stretches to fold: the longest in which nothing is done, until what is done can be read.
+fn idle(
+    from: DateTime<Utc>,
+    to: DateTime<Utc>,
+    busy: &mut Vec<(DateTime<Utc>, DateTime<Utc>)>,
+) -> Vec<(DateTime<Utc>, DateTime<Utc>)> {
+    busy.push((from, from));
+    busy.push((to, to));
+    busy.retain(|(start, end)| *end >= from && *start <= to);
+    busy.sort_unstable();
+    let mut gaps = Vec::new();
+    let mut until = from;
+    for (start, end) in busy.iter() {
+        if *start > until {
+            gaps.push((until, (*start).min(to)));
+        }
+        until = until.max(*end);
+    }
+    let mut left = seconds(to - from);
+    let idle: f64 = gaps.iter().map(|(start, end)| seconds(*end - *start)).sum();
+    let done = left - idle;
+    gaps.sort_by_key(|(start, end)| std::cmp::Reverse(*end - *start));
+    let mut folds = Vec::new();
+    for (start, end) in gaps.into_iter().take(MOST) {
+        let length = seconds(end - start);
+        let nothing_left = left - length < 0.001;
+        if length < SHORT || length < LONG * left || nothing_left || done >= READABLE * left {
+            break;
+        }
+        folds.push((start, end));
+        left -= length;
+    }
+    for (start, end) in &mut folds {
+        let edge = (left * EDGE).min(seconds(*end - *start) * 0.1);
+        let edge = TimeDelta::milliseconds(to_ms(edge));
+        *start += edge;
+        *end -= edge;
+    }
+    folds.sort_unstable();
+    folds
+}
+
+fn seconds(length: TimeDelta) -> f64 {
+    length.as_seconds_f64()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a handful")]
+fn as_f64(n: usize) -> f64 {
+    n as f64
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "rounding is wanted")]
+fn to_ms(seconds: f64) -> i64 {
+    (seconds * 1_000.0) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(1_794_787_000 + seconds, 0).unwrap()
+    }
+
+    fn scale(busy: &[(i64, i64)], to: i64) -> Scale {
+        let mut busy = busy.iter().map(|(a, b)| (at(*a), at(*b))).collect();
+        Scale::new(at(0), at(to), 0.0, &mut busy)
+    }
+
+    #[test]
+    fn a_long_stretch_of_nothing_is_folded() {
+        let scale = scale(&[(0, 5), (6, 12)], 3_600);
+        assert_eq!(scale.folds().len(), 1);
+        let (start, end) = scale.folds()[0];
+        assert!(start >= at(12) && start < at(14), "{start}");
+        assert!(end <= at(3_600) && end > at(3_590), "{end}");
+        // What happened takes up most of the drawing.
+        assert!(scale.place(at(12)) > 80.0, "{}", scale.place(at(12)));
+    }
+
+    #[test]
+    fn a_label_finds_the_part_no_fold_covers() {
+        let scale = scale(&[(0, 5), (6, 12)], 3_600);
+        let (a, b) = scale.widest(at(10), at(3_600));
+        assert!(a < b && b < scale.place(at(1_800)), "{a} {b}");
+    }
+
+    #[test]
+    fn work_is_not_folded_however_long_it_takes() {
+        assert_eq!(scale(&[(0, 3_600)], 3_600).folds(), []);
+    }
+
+    #[test]
+    fn folding_stops_when_the_rest_can_be_read() {
+        // A pause as long as the work beside it stays.
+        assert_eq!(scale(&[(0, 30), (60, 90)], 3_600).folds().len(), 1);
+    }
+
+    #[test]
+    fn where_nothing_else_is_left_nothing_is_folded() {
+        assert_eq!(scale(&[(0, 0)], 86_400).folds(), []);
+        assert_eq!(scale(&[(0, 0), (5, 5)], 86_400).folds().len(), 1);
+    }
+
+    #[test]
+    fn places_grow_with_time_and_stay_inside() {
+        let scale = scale(&[(0, 5), (400, 410), (4_000, 4_000)], 90_000);
+        let mut last = 0.0;
+        for second in (0..=90_000).step_by(7) {
+            let place = scale.place(at(second));
+            assert!(place >= last && place <= 100.0, "{second}: {place}");
+            last = place;
+        }
+        assert!(scale.place(at(-5)) >= 0.0);
+    }
+
+    #[test]
+    fn ticks_are_round_and_few() {
+        let scale = scale(&[(0, 47)], 47);
+        let (ticks, _) = scale.ticks(at(0), 6);
+        let seconds: Vec<i64> = ticks
+            .iter()
+            .map(|tick| (*tick - at(0)).num_seconds())
+            .collect();
+        assert_eq!(seconds, [0, 10, 20, 30, 40]);
+    }
+}

@@ -1,0 +1,302 @@
+//! `GET /api/operator-metrics`, `/api/stats`, `/api/v2/health`: the fleet's numbers as Waterline's
+//! dashboards and alerts read them, and beside them, under `plimsoll`, how old they are.
+
+use axum::{
+    extract::{Query, State},
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    durable::{
+        collect::Gathered,
+        metrics::{
+            backend::readiness_contract,
+            health::{Check, Status},
+        },
+        stored::Stamp,
+    },
+    web::{
+        collector::{Latest, Standing},
+        error::AppError,
+        state::App,
+    },
+};
+
+/// Every document, written once per pass. An answer is one of them with its age at the end.
+#[derive(Debug)]
+pub struct Rendered {
+    metrics: String,
+    stats: String,
+    health: String,
+    pub prometheus: String,
+}
+
+impl Rendered {
+    pub fn of(gathered: &Gathered, namespace: Option<&str>) -> Self {
+        let mut stats = gathered.dashboard.document(&gathered.metrics);
+        stats["engine_source"] = engine_source();
+        stats["operator_scope"] = operator_scope(namespace);
+        let open = |document: &Value| {
+            let mut text = document.to_string();
+            // The closing brace comes with the age.
+            text.pop();
+            text
+        };
+        Self {
+            metrics: open(&json!(gathered.metrics)),
+            stats: open(&stats),
+            health: open(&health(gathered, namespace)),
+            prometheus: super::prometheus::fleet(gathered),
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Asked {
+    fresh: Option<String>,
+}
+
+impl Asked {
+    fn fresh(&self) -> bool {
+        self.fresh.as_deref().is_some_and(|fresh| fresh != "0")
+    }
+}
+
+pub async fn operator_metrics(
+    State(app): State<App>,
+    Query(asked): Query<Asked>,
+) -> Result<Response, AppError> {
+    let (latest, standing) = app.collector()?.latest(asked.fresh()).await?;
+    Ok(answer(
+        &app,
+        StatusCode::OK,
+        &latest.rendered.metrics,
+        &latest,
+        &standing,
+    ))
+}
+
+pub async fn stats(
+    State(app): State<App>,
+    Query(asked): Query<Asked>,
+) -> Result<Response, AppError> {
+    let (latest, standing) = app.collector()?.latest(asked.fresh()).await?;
+    Ok(answer(
+        &app,
+        StatusCode::OK,
+        &latest.rendered.stats,
+        &latest,
+        &standing,
+    ))
+}
+
+/// 503 exactly when a check says error.
+pub async fn v2_health(
+    State(app): State<App>,
+    Query(asked): Query<Asked>,
+) -> Result<Response, AppError> {
+    let (latest, standing) = app.collector()?.latest(asked.fresh()).await?;
+    let status = if latest.gathered.health.healthy {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    Ok(answer(
+        &app,
+        status,
+        &latest.rendered.health,
+        &latest,
+        &standing,
+    ))
+}
+
+fn answer(
+    app: &App,
+    status: StatusCode,
+    document: &str,
+    latest: &Latest,
+    standing: &Standing,
+) -> Response {
+    let ours = json!({
+        "generated_at": Stamp(latest.at),
+        "age_ms": age_ms(app.clock.now(), latest.at),
+        "failing_since": standing.failing.as_ref().map(|failing| Stamp(failing.since)),
+        "passes": standing.passes(),
+        "pass_duration_ms": latest.gathered.took.as_secs_f64() * 1e3,
+        "pass_statements": latest.gathered.statements,
+        "swept": latest.gathered.coverage.document(),
+        "settings_not_understood": nonsense(app),
+    });
+    let body = format!("{document},\"plimsoll\":{ours}}}");
+    ([(header::CONTENT_TYPE, "application/json")], body)
+        .into_response()
+        .with_status(status)
+}
+
+trait WithStatus {
+    fn with_status(self, status: StatusCode) -> Self;
+}
+
+impl WithStatus for Response {
+    fn with_status(mut self, status: StatusCode) -> Self {
+        *self.status_mut() = status;
+        self
+    }
+}
+
+pub fn age_ms(now: DateTime<Utc>, at: DateTime<Utc>) -> i64 {
+    (now - at).num_milliseconds().max(0)
+}
+
+fn nonsense(app: &App) -> Vec<Value> {
+    app.engine
+        .nonsense()
+        .into_iter()
+        .map(|found| json!({ "setting": found.path, "given": found.given, "used": found.used }))
+        .collect()
+}
+
+/// Plimsoll reads nothing but v2, and does not start where its tables are missing.
+fn engine_source() -> Value {
+    json!({
+        "configured": "v2",
+        "resolved": "v2",
+        "uses_v2": true,
+        "v2_operator_surface_available": true,
+        "status": "v2_pinned",
+        "severity": "ok",
+        "message": "Plimsoll reads the v2 tables.",
+        "readiness_contract": readiness_contract(),
+        "issues": [],
+        "required_tables": [],
+    })
+}
+
+fn operator_scope(namespace: Option<&str>) -> Value {
+    match namespace {
+        Some(namespace) => json!({
+            "mode": "namespace",
+            "namespace": namespace,
+            "label": namespace,
+            "authority": "tenant",
+            "description": "The numbers are of one namespace.",
+        }),
+        None => json!({
+            "mode": "cluster",
+            "namespace": null,
+            "label": "All namespaces",
+            "authority": "cluster",
+            "description": "The numbers are of all namespaces.",
+        }),
+    }
+}
+
+/// The engine's health inside Waterline's envelope.
+fn health(gathered: &Gathered, namespace: Option<&str>) -> Value {
+    let mut document = gathered.health.document(&gathered.metrics);
+    if let Some(checks) = document.get_mut("checks").and_then(Value::as_array_mut) {
+        checks.insert(
+            0,
+            json!({
+                "name": "engine_source",
+                "status": "ok",
+                "message": "Plimsoll reads the v2 tables.",
+                "meta": {
+                    "configured": "v2",
+                    "resolved": "v2",
+                    "uses_v2": true,
+                    "v2_operator_surface_available": true,
+                    "issue_count": 0,
+                },
+            }),
+        );
+    }
+    let queue_visibility = match &gathered.queues {
+        Some(queues) => json!({
+            "available": true,
+            "namespace": namespace,
+            "task_queues": queues["task_queues"],
+        }),
+        None => json!({
+            "available": false,
+            "namespace": null,
+            "reason": "Queues are shown for one namespace; none is configured.",
+            "task_queues": [],
+        }),
+    };
+    document["namespace"] = json!(namespace);
+    document["operator_scope"] = operator_scope(namespace);
+    document["queue_visibility"] = queue_visibility;
+    document["engine_source"] = engine_source();
+    document["readiness_contract"] = readiness_contract();
+    document["coordination_alerts"] = alerts(gathered);
+    document
+}
+
+/// One alert per check that is not ok, then those of the queues. They change no status.
+fn alerts(gathered: &Gathered) -> Value {
+    let of_check = |check: &Check| {
+        json!({
+            "key": check.name,
+            "source": "health_check",
+            "status": check.status,
+            "category": check.category,
+            "title": check.name.replace('_', " "),
+            "summary": check.message,
+            "details": check.message,
+            "facts": check.data,
+        })
+    };
+    let mut alerts: Vec<Value> = gathered
+        .health
+        .checks
+        .iter()
+        .filter(|check| check.status != Status::Ok)
+        .map(of_check)
+        .collect();
+    let queues = gathered
+        .queues
+        .as_ref()
+        .and_then(|queues| queues["task_queues"].as_array());
+    let having = |pointer: &str| -> Vec<&Value> {
+        queues
+            .into_iter()
+            .flatten()
+            .filter(|queue| queue.pointer(pointer).and_then(Value::as_i64) > Some(0))
+            .collect()
+    };
+    let mut alert = |key: &str, status: &str, title: &str, queues: Vec<&Value>| {
+        if !queues.is_empty() {
+            let names: Vec<&Value> = queues.iter().map(|queue| &queue["name"]).collect();
+            alerts.push(json!({
+                "key": key,
+                "source": "queue_visibility",
+                "status": status,
+                "title": title,
+                "summary": title,
+                "queue_count": names.len(),
+                "queues": names,
+            }));
+        }
+    };
+    // Pollers register with the engine's server, whose tables are not read here; heartbeats tell.
+    if gathered.metrics.workers.active_workers == 0 {
+        alert(
+            "queue_backlog_without_pollers",
+            "error",
+            "Tasks wait and no worker is there",
+            having("/stats/approximate_backlog_count"),
+        );
+    }
+    alert(
+        "queue_repair_candidates",
+        "warning",
+        "Queues with tasks to repair",
+        having("/repair/candidates"),
+    );
+    Value::Array(alerts)
+}

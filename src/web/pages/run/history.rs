@@ -1,0 +1,309 @@
+//! `/instances/{instance}/runs/{run}/history`: the events of a run, a window at a time.
+
+use askama::Template;
+use axum::{
+    extract::{Path, RawQuery, State},
+    response::{Html, IntoResponse as _, Redirect, Response},
+};
+
+use super::missing;
+use crate::{
+    durable::{
+        page::history::{KINDS, window, word},
+        projection::timeline::Kind,
+        store::{
+            head::belongs,
+            history::{self as store, EventFilter, Place, WINDOW},
+            runs::moment,
+        },
+        stored::EventType,
+    },
+    run::{history::History, tag::Tag, window::Asked},
+    web::{
+        error::AppError,
+        filters,
+        layout::{Layout, Nav},
+        state::App,
+    },
+};
+
+#[derive(Template)]
+#[template(path = "pages/history.html")]
+struct HistoryView {
+    layout: Layout,
+    instance_id: String,
+    events: Events,
+}
+
+/// The list of events, in the run's page and in its own.
+#[derive(Debug)]
+pub struct Events {
+    pub history: History,
+    /// Address of the run.
+    pub here: String,
+    /// Whether the list has the page to itself.
+    pub alone: bool,
+    asked: Asked,
+    pub filter: EventFilter,
+    pub newest_first: bool,
+}
+
+pub async fn show(
+    State(app): State<App>,
+    layout: Layout,
+    Path((instance, run)): Path<(String, String)>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, AppError> {
+    let asked = Asked::parse(query.as_deref().unwrap_or_default());
+    let here = layout.run_href(&instance, &run);
+    let mut snapshot = app.db()?.snapshot().await?;
+    if !belongs(&mut snapshot, &instance, &run).await? {
+        return Err(missing(&instance, Some(&run)));
+    }
+    if let Some(go) = asked.get("go").map(str::trim).filter(|go| !go.is_empty()) {
+        let sequence = if let Ok(sequence) = go.trim_start_matches('#').parse() {
+            Some(sequence)
+        } else {
+            // As a page writes it, its zone behind it.
+            let go = go
+                .trim_end_matches(|c: char| c.is_ascii_alphabetic() && c != 'Z')
+                .trim();
+            let at = moment(go, layout.zone).map_err(|why| {
+                AppError::invalid("go", format!("Not an event's number, and no time: {why}"))
+            })?;
+            store::sequence_at(&mut snapshot, &run, at).await?
+        };
+        snapshot.end().await;
+        return Ok(to_event(&here, sequence.unwrap_or(1)).into_response());
+    }
+    let filter = filter_of(&asked)?;
+    let newest_first = asked.get("order") != Some("oldest");
+    let place = place_of(&asked, newest_first)?;
+    if asked.get("jump") == Some("failure") {
+        let failures = EventFilter {
+            failures: true,
+            ..EventFilter::default()
+        };
+        let found = store::window(&mut snapshot, &run, &failures, place, 1).await?;
+        snapshot.end().await;
+        let to = if let Some(listed) = found.events.first() {
+            to_event(&here, listed.event.sequence)
+        } else {
+            // None in what was looked at: there it says so, and offers to go on.
+            let query = asked.changed(&[("jump", None), ("failures", Some("1"))]);
+            Redirect::to(&format!("{here}/history{query}"))
+        };
+        return Ok(to.into_response());
+    }
+    let found = store::window(&mut snapshot, &run, &filter, place, WINDOW).await?;
+    snapshot.end().await;
+    let view = HistoryView {
+        events: Events {
+            history: window(&found, place, newest_first),
+            here,
+            alone: true,
+            filter,
+            asked,
+            newest_first,
+        },
+        layout: layout.title(format!("History of {instance}")).at(Nav::Runs),
+        instance_id: instance,
+    };
+    Ok(Html(view.render()?).into_response())
+}
+
+fn to_event(here: &str, sequence: i64) -> Redirect {
+    Redirect::to(&format!("{here}/history?at={sequence}#event-{sequence}"))
+}
+
+fn filter_of(asked: &Asked) -> Result<EventFilter, AppError> {
+    let given = |name| {
+        asked
+            .get(name)
+            .map(str::trim)
+            .filter(|value| !value.is_empty())
+    };
+    Ok(EventFilter {
+        event_type: given("type").map(str::to_owned),
+        kind: match given("kind") {
+            None => None,
+            Some(name) => Some(
+                KINDS
+                    .into_iter()
+                    .find(|kind| word(*kind) == name)
+                    .ok_or_else(|| {
+                        AppError::invalid("kind", format!("{name} is no kind of event."))
+                    })?,
+            ),
+        },
+        failures: given("failures").is_some(),
+        text: given("q").map(str::to_owned),
+    })
+}
+
+fn place_of(asked: &Asked, newest_first: bool) -> Result<Place, AppError> {
+    let number = |name: &'static str| match asked.get(name) {
+        None => Ok(None),
+        Some(value) => value.parse::<i64>().map(Some).map_err(|_| {
+            AppError::invalid(name, format!("{value} is not the number of an event."))
+        }),
+    };
+    Ok(match (number("at")?, number("before")?, number("after")?) {
+        (Some(at), _, _) => Place::Around(at),
+        (None, Some(before), _) => Place::Before(before),
+        (None, None, Some(after)) => Place::After(after),
+        (None, None, None) if newest_first => Place::Latest,
+        (None, None, None) => Place::Oldest,
+    })
+}
+
+impl Events {
+    /// The whole of a short history, as part of the run's page.
+    pub fn part(here: &str, history: History) -> Self {
+        Self {
+            history,
+            here: here.to_owned(),
+            alone: false,
+            asked: Asked::default(),
+            filter: EventFilter::default(),
+            newest_first: true,
+        }
+    }
+
+    fn at(&self, changes: &[(&str, Option<&str>)]) -> String {
+        let mut all = vec![
+            ("at", None),
+            ("before", None),
+            ("after", None),
+            ("jump", None),
+            ("go", None),
+        ];
+        all.retain(|(name, _)| changes.iter().all(|(changed, _)| changed != name));
+        all.extend_from_slice(changes);
+        format!("{}/history{}", self.here, self.asked.changed(&all))
+    }
+
+    pub fn older(&self) -> Option<String> {
+        let edge = self.history.older?;
+        Some(self.at(&[("before", Some(&edge.to_string()))]))
+    }
+
+    pub fn newer(&self) -> Option<String> {
+        let edge = self.history.newer?;
+        Some(self.at(&[("after", Some(&edge.to_string()))]))
+    }
+
+    /// What a filter has not looked at yet is offered in other words.
+    pub fn older_label(&self) -> &'static str {
+        if self.history.looks_on {
+            "Look further back"
+        } else {
+            "Older"
+        }
+    }
+
+    pub fn newer_label(&self) -> &'static str {
+        if self.history.looks_on {
+            "Look further on"
+        } else {
+            "Newer"
+        }
+    }
+
+    pub fn first(&self) -> Option<String> {
+        self.history.older.map(|_| self.at(&[("after", Some("0"))]))
+    }
+
+    pub fn latest(&self) -> Option<String> {
+        self.history.newer.map(|_| self.at(&[]))
+    }
+
+    pub fn turned(&self) -> String {
+        self.at(&[("order", self.newest_first.then_some("oldest"))])
+    }
+
+    /// The failure before the oldest event shown, or before the one the address names.
+    pub fn older_failure(&self) -> Option<String> {
+        let from = self.edge(true)?;
+        Some(self.jump("before", from))
+    }
+
+    pub fn newer_failure(&self) -> Option<String> {
+        let from = self.edge(false)?;
+        Some(self.jump("after", from))
+    }
+
+    fn jump(&self, way: &str, from: i64) -> String {
+        format!("{}/history?jump=failure&{way}={from}", self.here)
+    }
+
+    fn edge(&self, older: bool) -> Option<i64> {
+        let rows = &self.history.rows;
+        let chosen = rows.iter().find(|row| row.chosen).map(|row| row.sequence);
+        let sequences = rows.iter().map(|row| row.sequence);
+        chosen.or_else(|| {
+            // From the side the reader comes from: the failures in view count.
+            if older {
+                sequences.max().map(|newest| newest.saturating_add(1))
+            } else {
+                sequences.min().map(|oldest| oldest.saturating_sub(1))
+            }
+        })
+    }
+
+    pub fn permalink(&self, sequence: &i64) -> String {
+        format!("{}/history?at={sequence}#event-{sequence}", self.here)
+    }
+
+    pub fn payload(&self, sequence: &i64) -> String {
+        format!("{}/payload?of=event&id={sequence}&part=payload", self.here)
+    }
+
+    pub fn action(&self) -> String {
+        format!("{}/history", self.here)
+    }
+
+    pub fn types(&self) -> &'static [&'static str] {
+        EventType::KNOWN
+    }
+
+    pub fn kinds(&self) -> [&'static str; KINDS.len()] {
+        KINDS.map(word)
+    }
+
+    pub fn is_type(&self, name: &str) -> bool {
+        self.filter.event_type.as_deref() == Some(name)
+    }
+
+    /// A type this version does not know, as the address asks for it.
+    pub fn other_type(&self) -> Option<&str> {
+        let asked = self.filter.event_type.as_deref()?;
+        (!EventType::KNOWN.contains(&asked)).then_some(asked)
+    }
+
+    pub fn is_kind(&self, name: &str) -> bool {
+        self.filter
+            .kind
+            .is_some_and(|kind: Kind| word(kind) == name)
+    }
+
+    pub fn is_filtered(&self) -> bool {
+        !self.filter.is_empty()
+    }
+
+    pub fn empty(&self) -> &'static str {
+        if self.is_filtered() {
+            "No event matches in what was looked at"
+        } else {
+            "No events here"
+        }
+    }
+
+    pub fn missing_note(&self) -> Option<(Tag, String)> {
+        let sequence = self.history.missing?;
+        Some((
+            Tag::unknown("missing"),
+            format!("There is no event {sequence} in this run; these are its neighbours."),
+        ))
+    }
+}

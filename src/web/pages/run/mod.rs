@@ -1,0 +1,347 @@
+//! `/instances/{instance}` and `/instances/{instance}/runs/{run}`: one run, from its projection.
+
+pub mod history;
+pub mod payload;
+
+use askama::Template;
+use axum::{
+    extract::{Path, RawQuery, State},
+    response::{Html, IntoResponse as _, Redirect, Response},
+};
+
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+
+use crate::{
+    durable::{
+        page,
+        projection::{Context, Projected},
+        store::{
+            head::{belongs, current_run_id},
+            runs::moment,
+            snapshot::{RunSnapshot, TimelineCache},
+        },
+    },
+    run::{
+        diagnosis::Diagnosis,
+        head::Head,
+        page::Page,
+        tag::{Mark, Tone},
+        timeline::{
+            Label, Phase, Row,
+            draw::{Range, key},
+        },
+        window::{Asked, Window},
+    },
+    web::{
+        error::AppError,
+        filters::{self, Shown},
+        format::{self, number},
+        layout::{Layout, Nav, segment},
+        state::App,
+    },
+};
+
+#[derive(Template)]
+#[template(path = "pages/run.html")]
+struct RunView {
+    layout: Layout,
+    page: Page,
+    /// The sections that hold something, in the order of the page.
+    parts: Vec<Part>,
+    /// Names of the sections that hold nothing.
+    empty: Vec<&'static str>,
+    /// Address of the page without a query.
+    here: String,
+    asked: Asked,
+    /// The history, where it is short enough to stand in the page.
+    events: history::Events,
+}
+
+/// One section of the page: folded when it is long, and left out until it is opened.
+struct Part {
+    id: &'static str,
+    title: &'static str,
+    window: Window,
+    count: String,
+    /// Where the section is shown, opened.
+    href: String,
+    previous: Option<String>,
+    next: Option<String>,
+    /// Which rows of how many; none when all are shown.
+    note: Option<String>,
+}
+
+impl Part {
+    fn new(
+        here: &str,
+        asked: &Asked,
+        (id, title, window): (&'static str, &'static str, Window),
+    ) -> Self {
+        let at = |from: Option<usize>| {
+            from.map(|from| {
+                let query = asked.changed(&[(id, Some(&from.to_string())), ("at", None)]);
+                format!("{here}{query}#{id}")
+            })
+        };
+        let said = |n: usize| number(i64::try_from(n).unwrap_or(i64::MAX));
+        Self {
+            id,
+            title,
+            count: said(window.total),
+            href: format!("{here}{}#{id}", asked.changed(&[(id, Some("0"))])),
+            previous: at(window.previous()),
+            next: at(window.next()),
+            note: (window.loaded && window.len < window.total).then(|| {
+                format!(
+                    "{} to {} of {}",
+                    said(window.from + 1),
+                    said(window.from + window.len),
+                    said(window.total)
+                )
+            }),
+            window,
+        }
+    }
+}
+
+pub async fn current(
+    State(app): State<App>,
+    layout: Layout,
+    Path(instance): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Html<String>, AppError> {
+    show(&app, layout, &instance, None, query).await
+}
+
+pub async fn selected(
+    State(app): State<App>,
+    layout: Layout,
+    Path((instance, run)): Path<(String, String)>,
+    RawQuery(query): RawQuery,
+) -> Result<Html<String>, AppError> {
+    show(&app, layout, &instance, Some(&run), query).await
+}
+
+/// What a list shows of a run when it is pointed at.
+#[derive(Template)]
+#[template(path = "run/card.html")]
+struct CardView {
+    layout: Layout,
+    head: Head,
+    diagnosis: Diagnosis,
+}
+
+/// A part of the list, for scripts; whoever opens its address gets the run.
+pub async fn card(
+    State(app): State<App>,
+    layout: Layout,
+    Path((instance, run)): Path<(String, String)>,
+) -> Result<Response, AppError> {
+    if !layout.partial {
+        return Ok(Redirect::to(&layout.run_href(&instance, &run)).into_response());
+    }
+    let rows = load(&app, &instance, Some(&run)).await?;
+    let projected = Projected::of(Context {
+        snapshot: &rows,
+        now: layout.now,
+        config: &app.engine,
+    });
+    let (head, diagnosis) = page::card(&projected);
+    let view = CardView {
+        layout,
+        head,
+        diagnosis,
+    };
+    Ok(Html(view.render()?).into_response())
+}
+
+async fn show(
+    app: &App,
+    layout: Layout,
+    instance: &str,
+    run: Option<&str>,
+    query: Option<String>,
+) -> Result<Html<String>, AppError> {
+    let asked = Asked::parse(query.as_deref().unwrap_or_default());
+    let range = Range {
+        from: edge(&asked, "from", &layout)?,
+        to: edge(&asked, "to", &layout)?,
+    };
+    let rows = load(app, instance, run).await?;
+    let projected = Projected::of(Context {
+        snapshot: &rows,
+        now: layout.now,
+        config: &app.engine,
+    });
+    let page = page::page(&projected, &asked, range);
+    let view = RunView::new(layout, page, asked);
+    Ok(Html(view.render()?))
+}
+
+/// One end of the part of time to show.
+fn edge(
+    asked: &Asked,
+    name: &'static str,
+    layout: &Layout,
+) -> Result<Option<DateTime<Utc>>, AppError> {
+    match asked.get(name) {
+        None | Some("") => Ok(None),
+        Some(at) => moment(at, layout.zone)
+            .map(Some)
+            .map_err(|wrong| AppError::invalid(name, wrong)),
+    }
+}
+
+/// Everything about one run; without a run id the instance's current one.
+async fn load(app: &App, instance: &str, run: Option<&str>) -> Result<RunSnapshot, AppError> {
+    let mut snapshot = app.db()?.snapshot().await?;
+    let run_id = match run {
+        Some(run) => belongs(&mut snapshot, instance, run)
+            .await?
+            .then(|| run.to_owned()),
+        None => current_run_id(&mut snapshot, instance).await?,
+    };
+    let rows = match &run_id {
+        Some(run_id) => {
+            RunSnapshot::load_with(
+                &mut snapshot,
+                run_id,
+                TimelineCache::Presence,
+                Some(&app.past),
+            )
+            .await?
+        }
+        None => None,
+    };
+    snapshot.end().await;
+    rows.ok_or_else(|| missing(instance, run))
+}
+
+fn missing(instance: &str, run: Option<&str>) -> AppError {
+    AppError::NotFound {
+        what: match run {
+            Some(run) => format!("Run {run} of instance {instance}"),
+            None => format!("A run of instance {instance}"),
+        },
+        how: "Check both ids, or find the run from the list. The engine's retention may have pruned it.".to_owned(),
+    }
+}
+
+impl RunView {
+    fn new(layout: Layout, page: Page, asked: Asked) -> Self {
+        let here = layout.run_href(&page.head.instance_id, &page.head.run_id);
+        let (parts, empty): (Vec<_>, Vec<_>) = [
+            ("activities", "Activities", page.activities.window),
+            ("exceptions", "Exceptions", page.exceptions.window),
+            ("tasks", "Tasks", page.tasks.window),
+            ("waits", "Waits", page.waits.window),
+            ("signals", "Signals", page.signals.window),
+            ("updates", "Updates", page.updates.window),
+            ("commands", "Commands", page.commands.window),
+            ("children", "Parents and children", page.children.window),
+            ("data", "Memo, attributes and payloads", page.data.window),
+            ("history", "History", page.history.window),
+        ]
+        .into_iter()
+        .partition(|(.., window)| window.total > 0);
+        Self {
+            layout: layout.title(page.head.type_name.clone()).at(Nav::Runs),
+            parts: parts
+                .into_iter()
+                .map(|part| Part::new(&here, &asked, part))
+                .map(|part| match part.id {
+                    // A long history is read a window at a time.
+                    "history" => Part {
+                        href: format!("{here}/history"),
+                        ..part
+                    },
+                    _ => part,
+                })
+                .collect(),
+            empty: empty.into_iter().map(|(_, title, _)| title).collect(),
+            events: history::Events::part(&here, page.history.clone()),
+            here,
+            page,
+            asked,
+        }
+    }
+
+    /// Where a row of the timeline leads: its details, or the units it stands for.
+    fn row_href(&self, row: &Row) -> String {
+        let query = match (row.group, row.selected) {
+            (Some(_), _) => self.asked.changed(&[
+                ("group", Some(&key(&row.unit))),
+                ("units", None),
+                ("unit", None),
+            ]),
+            (None, true) => self.asked.changed(&[("unit", None)]),
+            (None, false) => self.asked.changed(&[("unit", Some(&row.unit.id))]),
+        };
+        format!("{}{query}#timeline", self.here)
+    }
+
+    /// The page with its timeline changed.
+    fn with(&self, changes: &[(&str, Option<&str>)]) -> String {
+        format!("{}{}#timeline", self.here, self.asked.changed(changes))
+    }
+
+    fn whole(&self) -> String {
+        self.with(&[("from", None), ("to", None)])
+    }
+
+    fn all_units(&self) -> String {
+        self.with(&[("group", None), ("units", None)])
+    }
+
+    fn units_from(&self, from: impl Shown<i64>) -> String {
+        self.with(&[("units", Some(&from.shown().to_string()))])
+    }
+
+    /// The timeline, nearer: what one unit takes up of it, and a little around.
+    fn zoom_href(&self, row: &Row) -> Option<String> {
+        let (from, to) = row.unit.from().zip(row.unit.to())?;
+        let around = ((to - from) / 10).max(TimeDelta::milliseconds(50));
+        let edge = |at: DateTime<Utc>| at.to_rfc3339_opts(SecondsFormat::Millis, true);
+        Some(self.with(&[
+            ("from", Some(&edge(from - around))),
+            ("to", Some(&edge(to + around))),
+        ]))
+    }
+
+    /// Where the page shows a row, whichever section it is in.
+    fn anchor_href(&self, anchor: &str) -> String {
+        if let Some(sequence) = anchor.strip_prefix("event-") {
+            return format!("{}/history?at={sequence}#{anchor}", self.here);
+        }
+        let query = self.asked.changed(&[("at", Some(anchor))]);
+        format!("{}{query}#{}", self.here, segment(anchor))
+    }
+
+    /// A moment of the axis: the day too where the timeline is longer than that.
+    fn clock(&self, at: &DateTime<Utc>) -> String {
+        let timeline = &self.page.timeline;
+        let form = if timeline.to - timeline.from > TimeDelta::hours(20) {
+            "%m-%d %H:%M"
+        } else if timeline.to - timeline.from < TimeDelta::seconds(5) {
+            "%H:%M:%S%.3f"
+        } else {
+            "%H:%M:%S"
+        };
+        at.with_timezone(&self.layout.zone).format(form).to_string()
+    }
+
+    /// From when to when the timeline is.
+    fn extent(&self) -> String {
+        let timeline = &self.page.timeline;
+        format::span(timeline.from, timeline.to, self.layout.zone)
+    }
+
+    /// The tone of the bar beside the diagnosis: that of the status, unless something is wrong.
+    fn tone(&self) -> Tone {
+        if self.page.head.repair.called_for {
+            Tone::Attn
+        } else {
+            self.page.head.status.tone
+        }
+    }
+}

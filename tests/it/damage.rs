@@ -1,0 +1,267 @@
+//! Whatever stands in a row, every address that shows it answers, and says what it could not
+//! take. SQLite, because there anything may stand anywhere.
+
+use axum_test::TestServer;
+use plimsoll::{
+    db::{Db, Dialect, Row, Val},
+    demo::Situation,
+    durable::{
+        store::schema::{self, Column, Kind, Table},
+        stored::{
+            AttemptRow, CommandRow, ExecutionRow, FailureRecord, HistoryEvent, LinkRow, MessageRow,
+            RunRow, RunSummary, SignalRow, TaskRow, TimerRow, UpdateRow,
+        },
+    },
+};
+
+use crate::{
+    rig,
+    shop::{fill, server},
+};
+
+const CASES: usize = 120;
+
+/// Columns by which rows find each other: another value makes it another run's row.
+const KEYS: [&str; 4] = [
+    "id",
+    "workflow_run_id",
+    "workflow_instance_id",
+    "parent_workflow_run_id",
+];
+
+/// The tables whose rows a run's answer is read from, with the columns read.
+const READ: [(&str, &str); 13] = [
+    (RunRow::TABLE, RunRow::COLUMNS),
+    (RunSummary::TABLE, RunSummary::COLUMNS),
+    (HistoryEvent::TABLE, HistoryEvent::COLUMNS),
+    (TaskRow::TABLE, TaskRow::COLUMNS),
+    (ExecutionRow::TABLE, ExecutionRow::COLUMNS),
+    (AttemptRow::TABLE, AttemptRow::COLUMNS),
+    (FailureRecord::TABLE, FailureRecord::COLUMNS),
+    (TimerRow::TABLE, TimerRow::COLUMNS),
+    (CommandRow::TABLE, CommandRow::COLUMNS),
+    (SignalRow::TABLE, SignalRow::COLUMNS),
+    (UpdateRow::TABLE, UpdateRow::COLUMNS),
+    (LinkRow::TABLE, LinkRow::COLUMNS),
+    (MessageRow::TABLE, MessageRow::COLUMNS),
+];
+
+/// Those the list shows something of.
+const LISTED: [&str; 4] = [
+    RunRow::TABLE,
+    RunSummary::TABLE,
+    FailureRecord::TABLE,
+    ExecutionRow::TABLE,
+];
+
+fn table(name: &str) -> &'static Table {
+    let found = schema::tables().iter().find(|table| table.name == name);
+    found.expect("a table of the engine")
+}
+
+/// Numbers that look random and are the same every time.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % n
+    }
+}
+
+/// Something the column should not hold, and whether that must be noted.
+fn wrong(kind: Kind, dice: &mut Dice) -> (Val, bool) {
+    let values = match kind {
+        Kind::Time => vec![
+            ("soon".into(), true),
+            ("2326-01-01 00:00:00".into(), true),
+            ("+262142-12-31 23:59:59".into(), true),
+            (Val::Int(5), true),
+            (Val::Float(0.5), true),
+            (Val::Bytes(vec![0xff]), true),
+        ],
+        Kind::Int => vec![
+            ("many".into(), true),
+            (Val::Float(0.5), true),
+            (Val::Bytes(vec![0xff]), true),
+            (Val::Int(i64::MAX), false),
+            (Val::Int(i64::MIN), false),
+        ],
+        Kind::Bool => vec![("yes".into(), true), (Val::Bytes(vec![0xff]), true)],
+        Kind::Float => vec![("much".into(), false)],
+        Kind::Text => vec![
+            ("{\"cut\":".into(), false),
+            (Val::Int(i64::MAX), false),
+            (Val::Float(0.5), false),
+            (Val::Bytes(vec![0xff, 0x00]), false),
+            ("".into(), false),
+        ],
+    };
+    values[dice.below(values.len())].clone()
+}
+
+async fn rows_of(db: &Db, table: &'static str, run_id: &str) -> Vec<Row> {
+    let mut q = db.statement();
+    q.push("select * from {").push(table).push("} where ");
+    q.push(match table {
+        "workflow_runs" | "workflow_run_summaries" => "id",
+        "workflow_links" => "parent_workflow_run_id",
+        _ => "workflow_run_id",
+    });
+    q.push(" = ").bind(run_id).push(" order by id");
+    db.fetch(q).await.unwrap()
+}
+
+/// Puts a value into one cell; false where the table itself refuses it.
+async fn put(db: &Db, table: &'static str, column: &Column, id: &Val, value: Val) -> bool {
+    let mut tx = db.write().await.unwrap();
+    let mut q = tx.statement();
+    q.push("update {")
+        .push(table)
+        .push("} set \"")
+        .push(column.name);
+    q.push("\" = ")
+        .bind(value)
+        .push(" where id = ")
+        .bind(id.clone());
+    if tx.execute(q).await.is_err() {
+        return false;
+    }
+    tx.commit().await.unwrap();
+    true
+}
+
+/// Asks for the run wherever the row is shown; the notices of its JSON.
+async fn ask(
+    server: &TestServer,
+    situation: &Situation,
+    listed: bool,
+    what: &str,
+) -> Vec<serde_json::Value> {
+    let encoded = |text: &str| {
+        url::form_urlencoded::byte_serialize(text.as_bytes())
+            .collect::<String>()
+            .replace('+', "%20")
+    };
+    let (instance, run) = (encoded(&situation.instance_id), encoded(&situation.run_id));
+    let mut paths = vec![
+        format!("/waterline/api/instances/{instance}/runs/{run}"),
+        format!("/waterline/api/flows/{run}?history_limit=all"),
+        format!("/waterline/instances/{instance}/runs/{run}"),
+    ];
+    if listed {
+        paths.push("/waterline/api/flows/all".to_owned());
+        paths.push("/waterline/runs?per_page=100".to_owned());
+    }
+    let mut notices = Vec::new();
+    for path in paths {
+        let response = server.get(&path).await;
+        assert_eq!(
+            response.status_code(),
+            200,
+            "{what}: {path} {}",
+            response.text()
+        );
+        if path.ends_with(&format!("/runs/{run}")) && path.contains("/api/") {
+            let document: serde_json::Value = response.json();
+            let found = document["plimsoll"]["notices"].as_array();
+            notices.extend(found.expect("a list").iter().cloned());
+        }
+    }
+    notices
+}
+
+#[tokio::test]
+async fn every_address_answers_whatever_stands_in_a_row() {
+    rig::on(Dialect::Sqlite, |db| async move {
+        let situations = fill(&db).await;
+        let mut dice = Dice(20_261_115);
+        let mut noted = 0;
+        let mut asked = 0;
+        while asked < CASES {
+            let situation = &situations[dice.below(situations.len())];
+            let (name, read) = READ[dice.below(READ.len())];
+            let rows = rows_of(&db.writable, name, &situation.run_id).await;
+            if rows.is_empty() {
+                continue;
+            }
+            let mut row = rows[dice.below(rows.len())].clone();
+            let table = table(name);
+            let column = &table.columns[dice.below(table.columns.len())];
+            if KEYS.contains(&column.name) {
+                continue;
+            }
+            let (value, must_be_noted) = wrong(column.kind, &mut dice);
+            let id = row.take("id").unwrap();
+            let before = row.take(column.name).unwrap();
+            let what = format!("{} {name}.{} = {value:?}", situation.name, column.name);
+            if !put(&db.writable, name, column, &id, value).await {
+                continue;
+            }
+            // A server of its own: counts are remembered for a while.
+            let listed = LISTED.contains(&name);
+            let notices = ask(&server(&db.read_only), situation, listed, &what).await;
+            let is_read = read.split(", ").any(|read| read == column.name);
+            if must_be_noted && is_read {
+                let found = notices
+                    .iter()
+                    .any(|notice| notice["table"] == name && notice["column"] == column.name);
+                assert!(found, "{what} is not noted: {notices:?}");
+                noted += 1;
+            }
+            assert!(
+                put(&db.writable, name, column, &id, before).await,
+                "{what} is put back"
+            );
+            asked += 1;
+        }
+        assert!(
+            noted > CASES / 4,
+            "only {noted} of {CASES} were to be noted"
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_pages_tell_what_they_could_not_take() {
+    rig::on(Dialect::Sqlite, |db| async move {
+        let situations = fill(&db).await;
+        let situation = &situations[0];
+        let column = table("workflow_run_summaries")
+            .column("started_at")
+            .unwrap();
+        let id = Val::from(&situation.run_id);
+        assert!(
+            put(
+                &db.writable,
+                "workflow_run_summaries",
+                &column,
+                &id,
+                "<soon>".into()
+            )
+            .await
+        );
+        let server = server(&db.read_only);
+        let (instance, run) = (&situation.instance_id, &situation.run_id);
+        for path in [
+            format!("/waterline/instances/{instance}/runs/{run}"),
+            "/waterline/runs?per_page=100".to_owned(),
+        ] {
+            let html = server.get(&path).await.text();
+            assert!(
+                html.contains("workflow_run_summaries.started_at"),
+                "{path}: {html}"
+            );
+            assert!(html.contains("is not a time and is left out"), "{path}");
+            assert!(
+                html.contains("&lt;soon&gt;") || html.contains("&#60;soon&#62;"),
+                "{path}: {html}"
+            );
+        }
+    })
+    .await;
+}

@@ -1,0 +1,210 @@
+//! What the sections of a run's page tell an operator, over HTTP, for a choice of situations.
+
+use axum_test::TestServer;
+use plimsoll::{db::Dialect, demo::Situation};
+
+use crate::{
+    rig,
+    shop::{fill, server},
+};
+
+fn href(situation: &Situation) -> String {
+    format!(
+        "/waterline/instances/{}/runs/{}",
+        situation.instance_id, situation.run_id
+    )
+}
+
+fn named<'s>(situations: &'s [Situation], name: &str) -> &'s Situation {
+    situations
+        .iter()
+        .find(|situation| situation.name == name)
+        .unwrap_or_else(|| panic!("no situation {name}"))
+}
+
+async fn page(server: &TestServer, address: &str) -> String {
+    let response = server.get(address).await;
+    assert_eq!(
+        response.status_code(),
+        200,
+        "{address}: {}",
+        response.text()
+    );
+    response.text()
+}
+
+/// The section with this id, from its tag to the end of it.
+fn section<'p>(page: &'p str, id: &str) -> &'p str {
+    let start = page
+        .find(&format!("<section id=\"{id}\""))
+        .unwrap_or_else(|| panic!("no section {id}"));
+    let rest = &page[start..];
+    &rest[..rest.find("</section>").expect("sections end")]
+}
+
+/// What an eye reads: the text, a line for each row, item and paragraph.
+fn text(html: &str) -> String {
+    let mut out = String::new();
+    let mut rest = html;
+    while let Some(at) = rest.find('<') {
+        out.push_str(&rest[..at]);
+        let mut quoted = false;
+        let end = rest[at..]
+            .find(|c| {
+                quoted ^= c == '"';
+                c == '>' && !quoted
+            })
+            .map_or(rest.len(), |end| at + end + 1);
+        let tag = rest[at + 1..end].trim_start_matches('/');
+        let name: String = tag
+            .chars()
+            .take_while(char::is_ascii_alphanumeric)
+            .collect();
+        match name.as_str() {
+            "tr" | "p" | "li" | "summary" | "h2" | "h3" | "pre" | "table" | "ul" | "div" => {
+                out.push('\n');
+            }
+            "td" | "th" | "dt" | "dd" | "span" | "option" | "a" => out.push(' '),
+            _ => {}
+        }
+        rest = &rest[end..];
+    }
+    out.push_str(rest);
+    let out = out
+        .replace("&#60;", "<")
+        .replace("&#62;", ">")
+        .replace("&#34;", "\"")
+        .replace("&#39;", "'")
+        .replace("&#38;", "&");
+    out.lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .filter(|line| !line.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[tokio::test]
+async fn the_sections_of_a_choice_of_situations_sqlite() {
+    rig::on(Dialect::Sqlite, async |db| {
+        let situations = fill(&db).await;
+        let server = server(&db.read_only);
+        for (name, sections) in [
+            (
+                "retrying-mid-backoff",
+                &["activities", "exceptions", "tasks", "waits"][..],
+            ),
+            ("failed-non-retryable", &["activities", "exceptions"]),
+            ("activity-running-heartbeat", &["activities"]),
+            ("limit-payload-size", &["exceptions"]),
+            ("handled-failure", &["exceptions"]),
+            ("parent-with-ten-children", &["children"]),
+            ("retry-task-lost", &["tasks"]),
+            ("replay-blocked-condition-mismatch", &["tasks"]),
+            ("waiting-update", &["updates", "commands"]),
+            ("waiting-signal-with-timeout", &["waits"]),
+            ("signal-task-lost", &["signals"]),
+            ("search-attributes-and-memo", &["data"]),
+            ("messages", &["data"]),
+            ("row-only-closed-activity", &["activities"]),
+            ("unknown-future-values", &["activities", "history"]),
+        ] {
+            let page = page(&server, &href(named(&situations, name))).await;
+            for id in sections {
+                insta::assert_snapshot!(format!("{name}-{id}"), text(section(&page, id)));
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn every_situation_opens_with_every_section_asked_for_sqlite() {
+    rig::on(Dialect::Sqlite, async |db| {
+        let situations = fill(&db).await;
+        let server = server(&db.read_only);
+        let all = "?activities=0&exceptions=0&tasks=0&waits=0&signals=0&updates=0&commands=0\
+                   &children=0&data=0";
+        for situation in &situations {
+            let address = href(situation);
+            let page = page(&server, &format!("{address}{all}")).await;
+            assert!(!page.contains("<script>"), "{}", situation.name);
+            assert!(!page.contains(" style="), "{}", situation.name);
+            let history = server.get(&format!("{address}/history")).await;
+            assert_eq!(history.status_code(), 200, "{}", situation.name);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_payload_is_shown_whole_on_its_own_page_and_as_a_file_sqlite() {
+    rig::on(Dialect::Sqlite, async |db| {
+        let situations = fill(&db).await;
+        let server = server(&db.read_only);
+        let address = href(named(&situations, "retrying-mid-backoff"));
+        let of = format!("{address}/payload?of=run&id=&part=arguments");
+        assert!(text(&page(&server, &of).await).contains("\"ORD-48301\""));
+        let file = server.get(&format!("{of}&download=arguments")).await;
+        assert_eq!(file.text(), "[\n  \"ORD-48301\",\n  7700\n]");
+        assert_eq!(
+            file.header("content-disposition"),
+            "attachment; filename=\"run-arguments.json\""
+        );
+        assert_eq!(file.header("x-content-type-options"), "nosniff");
+
+        let event = format!("{address}/payload?of=event&id=1&part=payload");
+        assert!(page(&server, &event).await.contains("workflow_type"));
+        let part = server.get(&event).add_header("hx-request", "true").await;
+        assert!(
+            part.text()
+                .trim_start()
+                .starts_with("<div class=\"payload\""),
+            "{}",
+            part.text()
+        );
+
+        for (wrong, status) in [
+            ("of=event&id=999&part=payload", 404),
+            ("of=event&id=x&part=payload", 422),
+            ("of=activity&id=nobody&part=arguments", 404),
+            ("of=&id=&part=", 404),
+            ("of=run&id=&part=arguments&download=other", 404),
+        ] {
+            let response = server.get(&format!("{address}/payload?{wrong}")).await;
+            assert_eq!(response.status_code(), status, "{wrong}");
+        }
+        // A run of another instance is not found by this one's address.
+        let other = address.replace("/instances/ord-48301/", "/instances/ord-48211/");
+        for below in ["/payload?of=event&id=1", "/history"] {
+            let response = server.get(&format!("{other}{below}")).await;
+            assert_eq!(response.status_code(), 404, "{below}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn hostile_text_stays_text_in_every_section_sqlite() {
+    rig::on(Dialect::Sqlite, async |db| {
+        let situations = fill(&db).await;
+        let server = server(&db.read_only);
+        let hostile = situations
+            .iter()
+            .find(|situation| situation.instance_id == "hostile-1")
+            .expect("the hostile situation");
+        let address = href(hostile);
+        let page_of_run = page(&server, &address).await;
+        let history = page(&server, &format!("{address}/history")).await;
+        let payload = page(
+            &server,
+            &format!("{address}/payload?of=run&id=&part=arguments"),
+        )
+        .await;
+        for html in [page_of_run, history, payload] {
+            assert!(!html.contains("<script>alert"), "a tag of theirs");
+            assert!(!html.contains("<img src=x"), "a tag of theirs");
+            assert!(html.contains("&#60;script"), "shown as text");
+        }
+    })
+    .await;
+}
