@@ -271,7 +271,7 @@ fn tiles(layout: &Layout, gathered: &Gathered) -> Vec<Tile> {
                 gathered,
                 &[("attention", Attention::RepairNeeded.word())],
             ),
-            label: "Needs repair",
+            label: "Next task lost",
             count: number(runs.repair_needed),
             note: oldest_note(gathered, runs.oldest_repair_needed_at),
         },
