@@ -8,7 +8,11 @@ use std::{fmt::Write as _, net::SocketAddr, path::PathBuf, time::Duration};
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
-use crate::{clock::Clock, db};
+use crate::{
+    clock::Clock,
+    db,
+    durable::export::{Policy, SigningKey},
+};
 
 /// Values as people write them, with a message that shows how.
 pub mod values {
@@ -51,7 +55,7 @@ pub mod values {
 }
 
 /// Everything that may be set, none of it required here.
-#[derive(clap::Args, Clone, Debug, Default, Deserialize)]
+#[derive(clap::Args, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
     /// The engine's database: sqlite:PATH, postgres://… or mysql://…
@@ -111,6 +115,26 @@ pub struct Options {
     #[arg(long, env = "PLIMSOLL_POOL_SIZE", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=200))]
     pub pool_size: Option<u32>,
 
+    /// File with the key exported bundles are signed with
+    #[arg(long, env = "PLIMSOLL_SIGNING_KEY_FILE", value_name = "FILE")]
+    pub signing_key_file: Option<PathBuf>,
+
+    /// The key itself; a file is safer
+    #[arg(
+        long,
+        env = "DW_V2_HISTORY_EXPORT_SIGNING_KEY",
+        value_name = "KEY",
+        hide_env_values = true
+    )]
+    pub signing_key: Option<String>,
+
+    /// Name of that key, written beside every signature
+    #[arg(long, env = "DW_V2_HISTORY_EXPORT_SIGNING_KEY_ID", value_name = "NAME")]
+    pub signing_key_id: Option<String>,
+
+    /// What no export may carry; in the file only
+    #[arg(skip)]
+    pub redaction: Option<Policy>,
     /// Seconds between two passes over the fleet's numbers, at least [default: 5]
     #[arg(long, env = "PLIMSOLL_METRICS_INTERVAL", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub metrics_interval: Option<u64>,
@@ -136,8 +160,8 @@ pub enum LogFormat {
     Json,
 }
 
-/// The settings in force.
-#[derive(Clone, Debug)]
+/// The settings in force. Not to be printed as they are: [`Config::print`] masks what is secret.
+#[derive(Clone)]
 pub struct Config {
     pub database_url: Option<String>,
     pub listen: SocketAddr,
@@ -151,10 +175,26 @@ pub struct Config {
     pub clock: Clock,
     pub statement_timeout: Duration,
     pub pool_size: u32,
+    pub signing_key_file: Option<PathBuf>,
+    pub signing_key: Option<String>,
+    pub signing_key_id: Option<String>,
+    pub redaction: Option<Policy>,
     pub metrics_interval: Duration,
     pub metrics_namespace: Option<String>,
     pub log: String,
     pub log_format: LogFormat,
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options").finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Config {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.print())
+    }
 }
 
 impl Options {
@@ -199,6 +239,10 @@ impl Options {
             clock: self.clock.or(below.clock),
             statement_timeout: self.statement_timeout.or(below.statement_timeout),
             pool_size: self.pool_size.or(below.pool_size),
+            signing_key_file: self.signing_key_file.or(below.signing_key_file),
+            signing_key: self.signing_key.or(below.signing_key),
+            signing_key_id: self.signing_key_id.or(below.signing_key_id),
+            redaction: self.redaction.or(below.redaction),
             metrics_interval: self.metrics_interval.or(below.metrics_interval),
             metrics_namespace: self.metrics_namespace.or(below.metrics_namespace),
             log: self.log.or(below.log),
@@ -223,6 +267,10 @@ impl Options {
             clock: self.clock.map_or(Clock::System, Clock::Frozen),
             statement_timeout: Duration::from_secs(self.statement_timeout.unwrap_or(10)),
             pool_size: self.pool_size.unwrap_or(8),
+            signing_key_file: self.signing_key_file,
+            signing_key: self.signing_key,
+            signing_key_id: self.signing_key_id,
+            redaction: self.redaction,
             metrics_interval: Duration::from_secs(self.metrics_interval.unwrap_or(5)),
             metrics_namespace: self
                 .metrics_namespace
@@ -245,6 +293,23 @@ impl Config {
             pool_size: self.pool_size,
             ..db::Settings::new(url)
         }
+    }
+
+    /// The key bundles are signed with; the file comes first.
+    pub fn signing_key(&self) -> Result<Option<SigningKey>, String> {
+        let id = self.signing_key_id.as_deref();
+        if let Some(file) = &self.signing_key_file {
+            let secret = std::fs::read_to_string(file)
+                .map_err(|error| format!("cannot read the key {}: {error}", file.display()))?;
+            return match SigningKey::new(&secret, id) {
+                Some(key) => Ok(Some(key)),
+                None => Err(format!("the key {} is empty", file.display())),
+            };
+        }
+        Ok(self
+            .signing_key
+            .as_deref()
+            .and_then(|secret| SigningKey::new(secret, id)))
     }
 
     /// The settings in force as TOML, secrets masked.
@@ -294,6 +359,20 @@ impl Config {
         );
         line("pool_size", Some(i64::from(self.pool_size).into()));
         line(
+            "signing_key_file",
+            self.signing_key_file
+                .as_ref()
+                .and_then(|path| text(&path.to_string_lossy())),
+        );
+        line(
+            "signing_key",
+            self.signing_key.as_ref().and_then(|_| text("***")),
+        );
+        line(
+            "signing_key_id",
+            self.signing_key_id.as_deref().and_then(text),
+        );
+        line(
             "metrics_interval",
             i64::try_from(self.metrics_interval.as_secs())
                 .ok()
@@ -311,6 +390,10 @@ impl Config {
                 LogFormat::Json => "json",
             }),
         );
+        let _ = match &self.redaction {
+            Some(policy) => writeln!(out, "# redaction policy {:?} is in force", policy.name),
+            None => writeln!(out, "# redaction is not set"),
+        };
         out
     }
 }
@@ -343,6 +426,39 @@ mod tests {
             error.contains("plimsoll.toml line 3") && error.contains("base_pth"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_redaction_rule_that_reaches_nothing_is_told_with_its_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("plimsoll.toml");
+        let text = "[redaction]\npolicy = 'p'\n\n[[redaction.rules]]\ncategory = 'task_payload'\n\n\
+                    [[redaction.rules]]\npath = 'commands.*.payloads'\n";
+        std::fs::write(&file, text).unwrap();
+        let error = Options::from_file(&file).unwrap_err();
+        assert!(
+            error.contains("line 8") && error.contains("commands.*.payloads"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_key_comes_from_its_file_first_and_is_never_printed() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("key");
+        std::fs::write(&file, "from-file\n").unwrap();
+        let config = options(&format!(
+            "signing_key = 'hunter2'\nsigning_key_id = 'k1'\nsigning_key_file = {:?}",
+            file.display().to_string()
+        ))
+        .settle();
+        assert_eq!(
+            config.signing_key().unwrap().unwrap().id.as_deref(),
+            Some("k1")
+        );
+        assert!(!config.print().contains("hunter2") && !format!("{config:?}").contains("hunter2"));
+        std::fs::write(&file, " \n").unwrap();
+        assert!(config.signing_key().unwrap_err().contains("is empty"));
     }
 
     #[test]

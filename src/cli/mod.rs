@@ -1,8 +1,10 @@
 //! The command line: one file per command.
 
 mod demo;
+mod export;
 pub mod seed;
 mod serve;
+mod verify;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -36,6 +38,10 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Fill a database with made-up, consistent runs: the same ones for the same seed and clock
     Seed(seed::SeedArgs),
+    /// Write one run's history as a sealed bundle
+    Export(export::ExportArgs),
+    /// Check exported bundles: exit 0 sealed and intact, 1 altered or wrong key, 2 not a bundle
+    Verify(verify::VerifyArgs),
 }
 
 #[derive(clap::Args, Debug)]
@@ -84,6 +90,9 @@ impl From<SeedError> for CliError {
 /// Runs the command line and says how the process ends.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
+    if let Command::Verify(args) = &cli.command {
+        return verify::run(args);
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -99,6 +108,9 @@ pub fn main() -> ExitCode {
             Command::Serve(args) => serve(args).await,
             Command::Demo(args) => demo::run(args).await,
             Command::Seed(args) => seed::run(args).await.map_err(CliError::from),
+            Command::Export(args) => export::run(args).await,
+            // Needs no runtime, and its exit code says more.
+            Command::Verify(_) => Ok(()),
         }
     });
     match outcome {
@@ -114,19 +126,22 @@ pub fn main() -> ExitCode {
 }
 
 async fn serve(args: ServeArgs) -> Result<(), CliError> {
-    let file = args
-        .config
-        .as_deref()
-        .map(Options::from_file)
-        .transpose()
-        .map_err(CliError::Usage)?;
-    let config = args.options.over(file.unwrap_or_default()).settle();
+    let config = settled(args.config.as_deref(), args.options)?;
     if args.print_config {
         print!("{}", config.print());
         return Ok(());
     }
     start_log(&config)?;
     serve::run(&config).await
+}
+
+/// The settings in force: what the call says over what the file says.
+fn settled(file: Option<&std::path::Path>, options: Options) -> Result<Config, CliError> {
+    let file = file
+        .map(Options::from_file)
+        .transpose()
+        .map_err(CliError::Usage)?;
+    Ok(options.over(file.unwrap_or_default()).settle())
 }
 
 /// Logs go to standard error, so that standard output stays for what was asked for.

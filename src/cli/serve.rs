@@ -14,7 +14,7 @@ use crate::{
     },
     web::{
         collector, routes,
-        state::{App, BasePath, Settings},
+        state::{App, BasePath, ExportSettings, Settings},
     },
 };
 
@@ -37,6 +37,7 @@ pub async fn run(config: &Config) -> Result<(), CliError> {
 pub struct Prepared {
     base: BasePath,
     engine: EngineConfig,
+    export: ExportSettings,
 }
 
 impl Prepared {
@@ -59,7 +60,15 @@ impl Prepared {
                 "an engine setting is no number; the engine's default is used"
             );
         }
-        Ok(Self { base, engine })
+        let export = ExportSettings {
+            policy: config.redaction.clone(),
+            key: config.signing_key().map_err(CliError::Usage)?,
+        };
+        Ok(Self {
+            base,
+            engine,
+            export,
+        })
     }
 
     /// Serves until asked to stop; prints the address on standard output.
@@ -77,6 +86,7 @@ impl Prepared {
         let app = App::new(Settings {
             base: self.base,
             engine: self.engine,
+            export: self.export,
             clock: config.clock,
             zone: config.display_zone,
             read_only: db.read_only(),
@@ -140,7 +150,7 @@ pub async fn listen(address: SocketAddr) -> Result<TcpListener, CliError> {
 }
 
 /// Refuses what is no engine database; goes on, with a word, where the engine is older or newer.
-async fn checked(db: Db) -> Result<Db, CliError> {
+pub async fn checked(db: Db) -> Result<Db, CliError> {
     let report = schema::check(&db).await?;
     if report.is_fatal() {
         return Err(CliError::Failed(report.sentences().join(" ")));

@@ -17,7 +17,7 @@ use super::{
         retries::retry_state,
     },
     store::{
-        run_rows::RunRows,
+        run_rows::{Extent, RunRows},
         schema,
         snapshot::{RunSnapshot, TimelineCache},
     },
@@ -375,7 +375,14 @@ async fn fetch_all(db: &Db) -> Vec<RunRows> {
     let mut runs = Vec::new();
     for mut row in snapshot.fetch(q).await.unwrap() {
         let id = row.text("id").unwrap();
-        let rows = RunRows::fetch(&mut snapshot, &id, TimelineCache::Whole, None).await;
+        let rows = RunRows::fetch(
+            &mut snapshot,
+            &id,
+            TimelineCache::Whole,
+            Extent::Whole,
+            None,
+        )
+        .await;
         runs.extend(rows.unwrap().map(|(rows, _)| rows));
     }
     snapshot.end().await;

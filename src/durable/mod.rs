@@ -2,6 +2,7 @@
 
 pub mod collect;
 pub mod engine_config;
+pub mod export;
 pub mod metrics;
 pub mod page;
 pub mod payload;

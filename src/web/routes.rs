@@ -43,7 +43,7 @@ pub(super) fn table(app: &App) -> Router<App> {
         .route(&at("/theme"), post(choose::theme))
         .route(&at("/zone"), post(choose::zone))
         // JSON, at the paths Waterline's scripts already use.
-        .route(&at("/api/flows/{bucket_or_id}"), get(flows::list_or_run))
+        .route(&at("/api/flows/{id}"), get(flows::list_or_run))
         .route(&at("/api/instances/{instance}"), get(api::runs::current))
         .route(
             &at("/api/operator-metrics"),
@@ -54,6 +54,18 @@ pub(super) fn table(app: &App) -> Router<App> {
         .route(
             &at("/api/instances/{instance}/runs/{run}"),
             get(api::runs::selected),
+        )
+        .route(
+            &at("/api/flows/{id}/history-export"),
+            get(api::export::by_any_id),
+        )
+        .route(
+            &at("/api/instances/{instance}/history-export"),
+            get(api::export::current),
+        )
+        .route(
+            &at("/api/instances/{instance}/runs/{run}/history-export"),
+            get(api::export::selected),
         )
         // What pages are made of.
         .route(&at("/assets/{*path}"), get(assets::show))

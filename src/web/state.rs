@@ -12,6 +12,7 @@ use chrono_tz::Tz;
 use crate::clock::Clock;
 use crate::db::Db;
 use crate::durable::engine_config::EngineConfig;
+use crate::durable::export::{Policy, SigningKey};
 use crate::durable::store::past::HistoryCache;
 use crate::durable::store::runs::counts::CountCache;
 use crate::web::collector::{self, Collector};
@@ -36,6 +37,8 @@ pub struct Settings {
     pub db: Option<Db>,
     /// The engine's own settings, by which its rows are judged.
     pub engine: EngineConfig,
+    /// What exported bundles are made with.
+    pub export: ExportSettings,
     /// Counts of the run list, computed once for all viewers.
     pub counts: CountCache,
     /// Histories that were read already.
@@ -50,6 +53,13 @@ pub struct Settings {
     pub request_timeout: Duration,
 }
 
+/// What no bundle may carry, and the key that signs it.
+#[derive(Clone, Debug, Default)]
+pub struct ExportSettings {
+    pub policy: Option<Policy>,
+    pub key: Option<SigningKey>,
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -60,6 +70,7 @@ impl Default for Settings {
             demo: false,
             db: None,
             engine: EngineConfig::defaults(),
+            export: ExportSettings::default(),
             counts: CountCache::default(),
             past: HistoryCache::default(),
             gathering: collector::Options::default(),

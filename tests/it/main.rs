@@ -4,6 +4,7 @@
 //! MariaDB. Without them, the tests that need one fail; `./test --quick` leaves those out by
 //! name: every test of another database is called `…::postgres` or `…::mysql`.
 
+mod checker;
 mod cli;
 mod column_kinds;
 mod compare;
@@ -11,6 +12,8 @@ mod conformance;
 mod copying;
 mod damage;
 mod diagnosis;
+mod export;
+mod export_http;
 mod list_http;
 mod list_item;
 mod list_plans;

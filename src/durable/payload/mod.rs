@@ -94,6 +94,29 @@ pub fn decode_value(codec: Option<&str>, value: &Value) -> Payload {
     }
 }
 
+/// A payload column as an export carries it: still encoded, a reference as its envelope.
+pub fn stored(text: Option<&str>) -> Option<Value> {
+    let text = text.filter(|text| !text.is_empty())?;
+    let envelope = text.strip_prefix(REFERENCE).and_then(envelope_of);
+    Some(envelope.unwrap_or_else(|| Value::String(text.to_owned())))
+}
+
+/// A value of an event with every stored reference in it replaced by its envelope.
+pub fn opened(value: Value) -> Value {
+    match value {
+        Value::String(text) if is_reference(&text) => {
+            stored(Some(&text)).unwrap_or(Value::String(text))
+        }
+        Value::Array(items) => items.into_iter().map(opened).collect(),
+        Value::Object(map) => Value::Object(
+            map.into_iter()
+                .map(|(key, value)| (key, opened(value)))
+                .collect(),
+        ),
+        other => other,
+    }
+}
+
 fn envelope_of(text: &str) -> Option<Value> {
     let bytes = base64::engine::general_purpose::STANDARD
         .decode(text)

@@ -77,6 +77,9 @@ pub struct Activity {
     pub result: Payload,
     pub attempts: Vec<Attempt>,
 
+    /// What an export carries beyond the detail.
+    #[serde(skip)]
+    pub stored: Stored,
     /// The latest retry the engine scheduled.
     #[serde(skip)]
     pub retry: Option<Scheduled>,
@@ -86,6 +89,16 @@ pub struct Activity {
     /// As the row holds them; a restored row has none.
     #[serde(skip)]
     pub deadlines: Deadlines,
+}
+
+/// An activity's payloads as they are stored, still encoded, and its end as it was told.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stored {
+    pub payload_codec: Option<String>,
+    pub arguments: Option<Value>,
+    pub result: Option<Value>,
+    /// Also of an activity that has gone on since.
+    pub closed_at: Option<DateTime<Utc>>,
 }
 
 /// What the event that failed an activity for good says of why.
@@ -198,7 +211,7 @@ fn activity_id(payload: &ActivityEvent) -> Option<&str> {
 }
 
 /// By sequence, then creation, then id; what is missing comes last.
-fn order(activity: &Activity) -> (i64, i64, &str) {
+pub fn order(activity: &Activity) -> (i64, i64, &str) {
     (
         activity.sequence.unwrap_or(i64::MAX),
         activity.created_at.map_or(i64::MAX, millis),
@@ -463,6 +476,12 @@ impl State {
                 .filter(|_| closed),
             arguments: self.arguments.decode(codec),
             result: self.result.decode(codec),
+            stored: Stored {
+                arguments: self.arguments.stored(),
+                result: self.result.stored(),
+                payload_codec: self.payload_codec,
+                closed_at: self.closed_at,
+            },
             status,
             attempts,
             retry: self.retry.map(|retry| Scheduled {
@@ -501,6 +520,15 @@ impl Encoded {
     fn overlay(&mut self, later: Raw) {
         if later.0.is_some() {
             *self = Self::Key(later);
+        }
+    }
+
+    /// As it stands in the row or the event.
+    fn stored(&self) -> Option<Value> {
+        match self {
+            Self::None => None,
+            Self::Column(text) => payload::stored(Some(text)),
+            Self::Key(raw) => raw.value().map(payload::opened),
         }
     }
 

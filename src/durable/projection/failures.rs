@@ -245,15 +245,18 @@ fn gathered(
             failure.handled = true;
         }
     }
-    // Already by id, and the sort is stable.
     let mut failures: Vec<Failure> = found.into_values().collect();
-    failures.sort_by_key(|failure| {
-        (
-            failure.event_sequence.unwrap_or(i64::MAX),
-            failure.created_at.map_or(0, |at| at.timestamp_millis()),
-        )
-    });
+    failures.sort_by(|a, b| order(a).cmp(&order(b)));
     failures
+}
+
+/// By event, those only a row knows last, then by creation, then by id.
+pub fn order(failure: &Failure) -> (i64, i64, &str) {
+    (
+        failure.event_sequence.unwrap_or(i64::MAX),
+        failure.created_at.map_or(0, |at| at.timestamp_millis()),
+        &failure.id,
+    )
 }
 
 /// One of the run detail's `exceptions`.

@@ -124,7 +124,7 @@ fn iso(at: Option<DateTime<Utc>>) -> Option<String> {
 }
 
 /// PHP writes an empty map as a list; so does everything that reads it.
-pub(super) fn map_or_list(map: Map<String, Value>) -> Value {
+pub fn map_or_list(map: Map<String, Value>) -> Value {
     if map.is_empty() {
         Value::Array(Vec::new())
     } else {

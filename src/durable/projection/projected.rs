@@ -129,10 +129,11 @@ fn linked(task: &Task) -> LinkedTask {
 }
 
 /// Failures by id, as updates ask for them.
-struct ById<'f>(HashMap<&'f str, &'f Failure>);
+#[derive(Debug)]
+pub struct ById<'f>(HashMap<&'f str, &'f Failure>);
 
 impl<'f> ById<'f> {
-    fn of(failures: &'f [Failure]) -> Self {
+    pub fn of(failures: &'f [Failure]) -> Self {
         Self(
             failures
                 .iter()

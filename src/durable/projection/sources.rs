@@ -42,15 +42,24 @@ const NOT_COMPARED: &[&str] = &[
 
 /// `waits_projection_source`, by the waits as they are listed.
 pub fn waits(snapshot: &RunSnapshot, recomputed: &[Wait]) -> &'static str {
-    let rules = Rules {
-        null_is_absent: true,
-        ..Rules::default()
-    };
-    if all(&snapshot.wait_entries, recomputed, rules, wait_entry) {
+    waits_source(same_waits(&snapshot.wait_entries, recomputed))
+}
+
+pub fn waits_source(up_to_date: bool) -> &'static str {
+    if up_to_date {
         WAITS
     } else {
         "workflow_run_waits_rebuilt"
     }
+}
+
+/// Whether the stored waits, or a stretch of them, say what was recomputed.
+pub fn same_waits(stored: &[WaitEntry], recomputed: &[impl Serialize]) -> bool {
+    let rules = Rules {
+        null_is_absent: true,
+        ..Rules::default()
+    };
+    all(stored, recomputed, rules, wait_entry)
 }
 
 /// `timeline_projection_source`. With a limit the engine trusts what is stored.
@@ -62,31 +71,52 @@ pub fn timeline(
     match limit {
         Some(_) if snapshot.has_timeline_entries => "workflow_run_timeline_entries_window",
         Some(_) => "workflow_run_timeline_entries_rebuilt_window",
-        None => {
-            let cached = &snapshot.timeline_entries;
-            if all(cached, recomputed, Rules::default(), timeline_entry) {
-                TIMELINE
-            } else {
-                "workflow_run_timeline_entries_rebuilt"
-            }
-        }
+        None => timeline_source(same_timeline(&snapshot.timeline_entries, recomputed)),
     }
+}
+
+pub fn timeline_source(up_to_date: bool) -> &'static str {
+    if up_to_date {
+        TIMELINE
+    } else {
+        "workflow_run_timeline_entries_rebuilt"
+    }
+}
+
+/// Whether the stored timeline, or a stretch of it, says what was recomputed.
+pub fn same_timeline(stored: &[TimelineEntry], recomputed: &[Entry]) -> bool {
+    all(stored, recomputed, Rules::default(), timeline_entry)
 }
 
 /// `timers_projection_source` and `timers_projection_rebuild_reasons`.
 pub fn timers(snapshot: &RunSnapshot, recomputed: &[Timer]) -> (&'static str, Vec<&'static str>) {
     let cached = &snapshot.timer_entries;
+    timers_source(&TimersSeen {
+        stored: cached.len(),
+        recomputed: recomputed.len(),
+        other_schema: cached.iter().any(of_other_schema),
+        same: same_timers(cached, recomputed),
+    })
+}
+
+/// What a comparison of the stored timers found.
+#[derive(Clone, Copy, Debug)]
+pub struct TimersSeen {
+    pub stored: usize,
+    pub recomputed: usize,
+    pub other_schema: bool,
+    pub same: bool,
+}
+
+pub fn timers_source(seen: &TimersSeen) -> (&'static str, Vec<&'static str>) {
     let mut reasons = Vec::new();
-    if cached.is_empty() && !recomputed.is_empty() {
+    if seen.stored == 0 && seen.recomputed > 0 {
         reasons.push("missing_projection");
     }
-    if cached
-        .iter()
-        .any(|entry| entry.schema_version != TIMER_SCHEMA)
-    {
+    if seen.other_schema {
         reasons.push("schema_version_mismatch");
     }
-    if !cached.is_empty() && !all(cached, recomputed, Rules::default(), timer_entry) {
+    if seen.stored > 0 && !seen.same {
         reasons.push("stale_projection");
     }
     let source = if reasons.is_empty() {
@@ -95,6 +125,15 @@ pub fn timers(snapshot: &RunSnapshot, recomputed: &[Timer]) -> (&'static str, Ve
         "workflow_run_timer_entries_rebuilt"
     };
     (source, reasons)
+}
+
+/// Whether the stored timers, or a stretch of them, say what was recomputed.
+pub fn same_timers(stored: &[TimerEntry], recomputed: &[impl Serialize]) -> bool {
+    all(stored, recomputed, Rules::default(), timer_entry)
+}
+
+pub fn of_other_schema(entry: &TimerEntry) -> bool {
+    entry.schema_version != TIMER_SCHEMA
 }
 
 /// `lineage_projection_source`. When two runs were linked does not count.

@@ -192,7 +192,7 @@ fn status_of(event: &EventType) -> Option<TimerStatus> {
 }
 
 /// By sequence, then due time, then creation, then id; what is missing comes last.
-fn order(timer: &Timer) -> (i64, i64, i64, &str) {
+pub fn order(timer: &Timer) -> (i64, i64, i64, &str) {
     (
         timer.sequence.unwrap_or(i64::MAX),
         timer.fire_at.map_or(i64::MAX, millis),

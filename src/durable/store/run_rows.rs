@@ -71,6 +71,14 @@ pub enum Which<'a> {
     },
 }
 
+/// How much of a run is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    Whole,
+    /// Without what grows with its steps, the other runs it is related to, and the workers.
+    Head,
+}
+
 impl Which<'_> {
     /// Pushes the condition on a column that holds a run's id; every such column is indexed.
     pub fn push(self, q: &mut Statement, column: &'static str) {
@@ -107,9 +115,10 @@ impl RunRows {
         snapshot: &mut Snapshot,
         run_id: &str,
         timeline: TimelineCache,
+        extent: Extent,
         past: Option<&HistoryCache>,
     ) -> Result<Option<(Self, Version)>, DbError> {
-        let runs = Self::fetch_all(snapshot, Which::One(run_id), timeline, past).await?;
+        let runs = Self::fetch_all(snapshot, Which::One(run_id), timeline, extent, past).await?;
         let Some((mut rows, version)) = runs.into_iter().next() else {
             return Ok(None);
         };
@@ -123,9 +132,14 @@ impl RunRows {
         snapshot: &mut Snapshot,
         which: Which<'_>,
         timeline: TimelineCache,
+        extent: Extent,
         past: Option<&HistoryCache>,
     ) -> Result<Vec<(Self, Version)>, DbError> {
-        let mut fetcher = Fetcher { snapshot, which };
+        let mut fetcher = Fetcher {
+            snapshot,
+            which,
+            extent,
+        };
         let mut runs = Vec::new();
         for mut run in fetcher.runs().await? {
             let version = Version {
@@ -150,7 +164,7 @@ impl RunRows {
             ByRun::default()
         } else {
             fetcher
-                .of_run(
+                .of_steps(
                     HistoryEvent::TABLE,
                     HistoryEvent::COLUMNS,
                     " order by sequence",
@@ -166,10 +180,20 @@ impl RunRows {
             };
             let links = links.take(&version.run_id);
             let instance = run.peek("workflow_instance_id").unwrap_or_default();
-            let others = related_instances(instance, &events, &links);
+            let named = links.iter().flat_map(|link| {
+                let of = |column| link.peek(column);
+                [
+                    of("parent_workflow_instance_id"),
+                    of("child_workflow_instance_id"),
+                ]
+            });
+            let others = related_instances(instance, &events, named.flatten());
             all.push((run, version, events, links, others));
         }
-        let mut related = fetcher.related(&all).await?;
+        let mut related = match extent {
+            Extent::Whole => fetcher.related(&all).await?,
+            Extent::Head => ByRun::default(),
+        };
         let end_of_timeline = match (timeline, which) {
             (TimelineCache::Presence, Which::One(_)) => " order by sequence limit 1",
             _ => " order by sequence, history_event_id",
@@ -185,28 +209,28 @@ impl RunRows {
             )
             .await?;
         let mut tasks = fetcher
-            .of_run(
+            .of_steps(
                 TaskRow::TABLE,
                 TaskRow::COLUMNS,
                 " order by available_at, created_at, id",
             )
             .await?;
         let mut executions = fetcher
-            .of_run(
+            .of_steps(
                 ExecutionRow::TABLE,
                 ExecutionRow::COLUMNS,
                 " order by sequence",
             )
             .await?;
         let mut attempts = fetcher
-            .of_run(
+            .of_steps(
                 AttemptRow::TABLE,
                 AttemptRow::COLUMNS,
                 " order by attempt_number, started_at, id",
             )
             .await?;
         let mut timers = fetcher
-            .of_run(TimerRow::TABLE, TimerRow::COLUMNS, " order by sequence")
+            .of_steps(TimerRow::TABLE, TimerRow::COLUMNS, " order by sequence")
             .await?;
         let mut commands = fetcher
             .of_run(
@@ -237,17 +261,17 @@ impl RunRows {
             )
             .await?;
         let mut messages = fetcher
-            .of_run(
+            .of_steps(
                 MessageRow::TABLE,
                 MessageRow::COLUMNS,
                 " order by stream_key, sequence",
             )
             .await?;
         let mut wait_entries = fetcher
-            .of_run(WaitEntry::TABLE, WaitEntry::COLUMNS, " order by position")
+            .of_steps(WaitEntry::TABLE, WaitEntry::COLUMNS, " order by position")
             .await?;
         let mut timer_entries = fetcher
-            .of_run(TimerEntry::TABLE, TimerEntry::COLUMNS, " order by position")
+            .of_steps(TimerEntry::TABLE, TimerEntry::COLUMNS, " order by position")
             .await?;
         let mut lineage_entries = fetcher
             .of_run(
@@ -256,7 +280,10 @@ impl RunRows {
                 " order by position",
             )
             .await?;
-        let heartbeats = heartbeat_rows(fetcher.snapshot).await?;
+        let heartbeats = match extent {
+            Extent::Whole => heartbeat_rows(fetcher.snapshot).await?,
+            Extent::Head => Vec::new(),
+        };
         let rows = all.into_iter().map(|(run, version, events, links, _)| {
             let id = version.run_id.as_str();
             let rows = Self {
@@ -323,6 +350,7 @@ impl RunRows {
 struct Fetcher<'s> {
     snapshot: &'s mut Snapshot,
     which: Which<'s>,
+    extent: Extent,
 }
 
 /// A run, its history and links, and the other instances these name.
@@ -352,6 +380,19 @@ impl Fetcher<'_> {
         end: &'static str,
     ) -> Result<ByRun, DbError> {
         self.rows(table, columns, "workflow_run_id", end).await
+    }
+
+    /// As [`Self::of_run`], for what grows with the steps.
+    async fn of_steps(
+        &mut self,
+        table: &'static str,
+        columns: &'static str,
+        end: &'static str,
+    ) -> Result<ByRun, DbError> {
+        match self.extent {
+            Extent::Whole => self.of_run(table, columns, end).await,
+            Extent::Head => Ok(ByRun::default()),
+        }
     }
 
     /// Of several runs, each row says whose it is.
@@ -552,12 +593,12 @@ impl Events {
 }
 
 /// Every other instance a link or an event names as parent or child.
-fn related_instances(instance: &str, events: &Events, links: &[Row]) -> BTreeSet<String> {
-    let mut instances = BTreeSet::new();
-    for link in links {
-        instances.extend(link.peek("parent_workflow_instance_id").map(str::to_owned));
-        instances.extend(link.peek("child_workflow_instance_id").map(str::to_owned));
-    }
+pub(super) fn related_instances<'l>(
+    instance: &str,
+    events: &Events,
+    linked: impl Iterator<Item = &'l str>,
+) -> BTreeSet<String> {
+    let mut instances: BTreeSet<String> = linked.map(str::to_owned).collect();
     for (event_type, payload) in events.each() {
         if matches!(
             event_type,

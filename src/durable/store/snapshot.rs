@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{
     past::{History, HistoryCache},
-    run_rows::{Events, RunRows, heartbeat_rows, related_rows},
+    run_rows::{Events, Extent, RunRows, heartbeat_rows, related_rows},
     runs::extras,
 };
 use crate::{
@@ -118,7 +118,8 @@ impl RunSnapshot {
         timeline: TimelineCache,
         past: Option<&HistoryCache>,
     ) -> Result<Option<Self>, DbError> {
-        let Some((rows, version)) = RunRows::fetch(snapshot, run_id, timeline, past).await? else {
+        let fetched = RunRows::fetch(snapshot, run_id, timeline, Extent::Whole, past).await?;
+        let Some((rows, version)) = fetched else {
             return Ok(None);
         };
         let run = Self::of(rows, timeline)?;
@@ -134,7 +135,7 @@ impl RunSnapshot {
         which: Which<'_>,
         timeline: TimelineCache,
     ) -> Result<Vec<Self>, DbError> {
-        let runs = RunRows::fetch_all(snapshot, which, timeline, None).await?;
+        let runs = RunRows::fetch_all(snapshot, which, timeline, Extent::Whole, None).await?;
         runs.into_iter()
             .map(|(rows, _)| Self::of(rows, timeline))
             .collect()
@@ -210,7 +211,7 @@ impl RunSnapshot {
     }
 }
 
-fn read<T>(
+pub(super) fn read<T>(
     rows: Vec<Row>,
     notices: &mut Notices,
     one: fn(&mut Row, &mut Notices) -> Result<T, DbError>,

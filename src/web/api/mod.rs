@@ -1,5 +1,6 @@
 //! JSON for scripts, dashboards and monitors.
 
+pub mod export;
 pub mod exposition;
 pub mod flows;
 pub mod metrics;

@@ -189,7 +189,7 @@ impl Serialize for Retries<'_> {
     }
 }
 
-fn not_found(what: &str) -> AppError {
+pub(super) fn not_found(what: &str) -> AppError {
     AppError::NotFound {
         what: what.to_owned(),
         how: "Check the id, or find the run from the list. The engine's retention may have pruned it.".to_owned(),

@@ -8,8 +8,6 @@ pub mod steps;
 pub mod tasks;
 pub mod updates;
 
-use std::cmp::Ordering;
-
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
@@ -113,7 +111,7 @@ impl Wait {
 
 /// All waits of a run in the engine's order: open ones first, then by when they began.
 pub fn assemble(mut waits: Vec<Wait>) -> Vec<Wait> {
-    waits.sort_by(in_order);
+    waits.sort_by(|a, b| order(a).cmp(&order(b)));
     waits
 }
 
@@ -123,19 +121,17 @@ pub fn open_wait_count(waits: &[Wait]) -> usize {
 }
 
 /// The engine compares milliseconds, and puts a wait without a beginning last.
-fn in_order(a: &Wait, b: &Wait) -> Ordering {
-    let key = |wait: &Wait| {
-        (
-            match wait.status {
-                "open" => 0,
-                "resolved" => 1,
-                "cancelled" => 2,
-                _ => 3,
-            },
-            wait.opened_at.map_or(i64::MAX, |at| at.timestamp_millis()),
-        )
-    };
-    key(a).cmp(&key(b)).then_with(|| a.id.cmp(&b.id))
+pub fn order(wait: &Wait) -> (u8, i64, &str) {
+    (
+        match wait.status {
+            "open" => 0,
+            "resolved" => 1,
+            "cancelled" => 2,
+            _ => 3,
+        },
+        wait.opened_at.map_or(i64::MAX, |at| at.timestamp_millis()),
+        &wait.id,
+    )
 }
 
 #[cfg(test)]

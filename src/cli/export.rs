@@ -1,0 +1,190 @@
+//! `plimsoll export`: one run's history as a sealed bundle.
+
+use std::{
+    io::{IsTerminal as _, Write},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use tokio::sync::mpsc;
+
+use super::{CliError, settled};
+use crate::{
+    config::Options,
+    db::Db,
+    durable::{
+        engine_config::EngineConfig,
+        export::stream::{self, Done, ExportError},
+        store::head,
+    },
+};
+
+#[derive(clap::Args, Debug)]
+pub struct ExportArgs {
+    /// The run to export
+    #[arg(long, value_name = "ID", required_unless_present = "instance")]
+    run: Option<String>,
+
+    /// The instance whose current run to export
+    #[arg(long, value_name = "ID", conflicts_with = "run")]
+    instance: Option<String>,
+
+    /// Where to write the bundle [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// File with the key to sign with
+    #[arg(long, value_name = "FILE")]
+    sign_key_file: Option<PathBuf>,
+
+    /// Name of that key, written beside the signature
+    #[arg(long, value_name = "NAME")]
+    sign_key_id: Option<String>,
+
+    /// TOML file with settings, such as the redaction policy
+    #[arg(long, env = "PLIMSOLL_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    #[command(flatten)]
+    options: Options,
+}
+
+pub async fn run(args: ExportArgs) -> Result<(), CliError> {
+    let mut config = settled(args.config.as_deref(), args.options)?;
+    if let Some(file) = args.sign_key_file {
+        config.signing_key_file = Some(file);
+    }
+    if let Some(id) = args.sign_key_id {
+        config.signing_key_id = Some(id);
+    }
+    let Some(url) = &config.database_url else {
+        return Err(CliError::Usage(
+            "which database? Give --database-url or set PLIMSOLL_DATABASE_URL".into(),
+        ));
+    };
+    let key = config.signing_key().map_err(CliError::Usage)?;
+    let engine = EngineConfig::load(config.engine_config.as_deref()).map_err(CliError::Usage)?;
+    let db = super::serve::checked(Db::connect(&config.database(url)).await?).await?;
+    let options = stream::Options {
+        now: config.clock.now(),
+        config: &engine,
+        policy: config.redaction.as_ref(),
+        key: key.as_ref(),
+        batch: stream::Options::BATCH,
+    };
+    let outcome = export(
+        &db,
+        args.run.as_deref(),
+        args.instance.as_deref(),
+        options,
+        args.output.as_deref(),
+    )
+    .await;
+    db.close().await;
+    let done = outcome?;
+    eprintln!(
+        "{} events, {} bytes, sha256 {}",
+        done.events, done.bytes, done.checksum
+    );
+    Ok(())
+}
+
+async fn export(
+    db: &Db,
+    run: Option<&str>,
+    instance: Option<&str>,
+    options: stream::Options<'_>,
+    output: Option<&Path>,
+) -> Result<Done, CliError> {
+    let mut snapshot = db.snapshot().await?;
+    let run_id = match (run, instance) {
+        (Some(run), _) => run.to_owned(),
+        (None, instance) => {
+            let instance = instance.unwrap_or_default();
+            head::current_run_id(&mut snapshot, instance)
+                .await?
+                .ok_or_else(|| CliError::Failed(format!("there is no run of {instance}")))?
+        }
+    };
+    let bar = spinner();
+    let (sink, mut pieces) = mpsc::channel::<Vec<u8>>(4);
+    let mut target = Target::open(output).map_err(|error| unwritable(output, &error))?;
+    let drain = async {
+        while let Some(piece) = pieces.recv().await {
+            bar.inc(piece.len() as u64);
+            target.write_all(&piece)?;
+        }
+        Ok::<_, std::io::Error>(target)
+    };
+    let (done, drained) = tokio::join!(stream::write(&mut snapshot, &run_id, options, sink), drain);
+    bar.finish_and_clear();
+    snapshot.end().await;
+    let target = drained.map_err(|error| unwritable(output, &error))?;
+    let done = done.map_err(|error| match error {
+        ExportError::Db(error) => error.into(),
+        other => CliError::Failed(other.to_string()),
+    })?;
+    target.keep().map_err(|error| unwritable(output, &error))?;
+    Ok(done)
+}
+
+fn unwritable(output: Option<&Path>, error: &std::io::Error) -> CliError {
+    let what = output.map_or_else(
+        || "standard output".into(),
+        |path| path.display().to_string(),
+    );
+    CliError::Failed(format!("cannot write {what}: {error}"))
+}
+
+/// Standard output, or a file that gets its name when it is whole.
+enum Target<'p> {
+    Stdout(std::io::Stdout),
+    File(std::io::BufWriter<tempfile::NamedTempFile>, &'p Path),
+}
+
+impl<'p> Target<'p> {
+    fn open(path: Option<&'p Path>) -> std::io::Result<Self> {
+        let Some(path) = path else {
+            return Ok(Self::Stdout(std::io::stdout()));
+        };
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        let file = tempfile::Builder::new()
+            .prefix(".plimsoll-export-")
+            .tempfile_in(folder.unwrap_or(Path::new(".")))?;
+        Ok(Self::File(std::io::BufWriter::new(file), path))
+    }
+
+    fn write_all(&mut self, piece: &[u8]) -> std::io::Result<()> {
+        match self {
+            Self::Stdout(out) => out.write_all(piece),
+            Self::File(out, _) => out.write_all(piece),
+        }
+    }
+
+    fn keep(self) -> std::io::Result<()> {
+        match self {
+            Self::Stdout(mut out) => out.flush(),
+            Self::File(out, path) => {
+                let file = out
+                    .into_inner()
+                    .map_err(std::io::IntoInnerError::into_error)?;
+                file.as_file().sync_all()?;
+                file.persist(path).map(drop).map_err(|error| error.error)
+            }
+        }
+    }
+}
+
+fn spinner() -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{spinner} {bytes} written, {bytes_per_sec}")
+        .expect("a template that is tested by every run on a terminal");
+    let bar = ProgressBar::new_spinner().with_style(style);
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}

@@ -1,0 +1,320 @@
+//! One entry of each list of a bundle, from the row or the projected value it stands for.
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    db::Json,
+    durable::{
+        payload,
+        projection::{
+            activities::{Activity, Stored},
+            attempts::Attempt,
+            command_context,
+            commands::{self, CommandPayload},
+            context::stamp,
+            failures::Failure,
+            lineage::Relative,
+        },
+        stored::{
+            CommandRow, ExecutionRow, HistoryEvent, RunRow, SignalRow, TaskRow, UpdateRow,
+            payloads::command::CommandContext,
+        },
+    },
+};
+
+/// The event as it is stored, references opened. What is no JSON is carried as its text.
+pub fn event(event: &HistoryEvent) -> Value {
+    let payload = match event.payload.as_deref() {
+        None => Value::Array(Vec::new()),
+        Some(text) => match serde_json::from_str(text) {
+            Ok(Value::Null) => Value::Array(Vec::new()),
+            Ok(value) => payload::opened(value),
+            Err(_) => text.into(),
+        },
+    };
+    json!({
+        "id": event.id,
+        "sequence": event.sequence,
+        "type": event.event_type,
+        "workflow_task_id": event.workflow_task_id,
+        "workflow_command_id": event.workflow_command_id,
+        "recorded_at": event.recorded_at.map(stamp),
+        "payload": payload,
+    })
+}
+
+pub fn command(row: &CommandRow) -> Value {
+    let told = CommandPayload::of(row);
+    let context = CommandContext::of(row.context.as_ref());
+    let request = context.request.as_deref().cloned().unwrap_or_default();
+    let mut out = json!({
+        "id": row.id,
+        "sequence": row.command_sequence,
+        "message_sequence": row.message_sequence,
+        "type": row.command_type,
+        "target_scope": row.target_scope,
+        "requested_run_id": commands::requested_run_id(row),
+        "resolved_run_id": commands::resolved_run_id(row),
+        "target_name": told.name,
+        "payload_codec": row.payload_codec,
+        "payload": payload::stored(row.payload.as_deref()),
+        "source": row.source,
+        "request_id": row.request_id.clone().or(request.request_id.0),
+        "correlation_id": request.correlation_id.0,
+        "status": row.status,
+        "outcome": row.outcome,
+        "reason": told.reason,
+        "rejection_reason": row.rejection_reason,
+        "validation_errors": validation_errors(Some(&told.validation_errors)),
+        "accepted_at": row.accepted_at.map(stamp),
+        "applied_at": row.applied_at.map(stamp),
+        "rejected_at": row.rejected_at.map(stamp),
+    });
+    merge(&mut out, json!(command_context::caller(&context)));
+    out
+}
+
+pub fn signal(row: &SignalRow) -> Value {
+    json!({
+        "id": row.id,
+        "command_id": row.workflow_command_id,
+        "command_sequence": row.command_sequence,
+        "workflow_sequence": row.workflow_sequence,
+        "name": row.signal_name,
+        "signal_wait_id": row.signal_wait_id,
+        "target_scope": row.target_scope,
+        "requested_run_id": row.requested_workflow_run_id,
+        "resolved_run_id": row.resolved_workflow_run_id,
+        "status": row.status,
+        "outcome": row.outcome,
+        "rejection_reason": row.rejection_reason,
+        "validation_errors": validation_errors(column(row.validation_errors.as_ref()).as_ref()),
+        "received_at": row.received_at.map(stamp),
+        "applied_at": row.applied_at.map(stamp),
+        "rejected_at": row.rejected_at.map(stamp),
+        "closed_at": row.closed_at.map(stamp),
+        "payload_codec": row.payload_codec,
+        "arguments": payload::stored(row.arguments.as_deref()),
+    })
+}
+
+pub fn update(row: &UpdateRow) -> Value {
+    json!({
+        "id": row.id,
+        "command_id": row.workflow_command_id,
+        "command_sequence": row.command_sequence,
+        "workflow_sequence": row.workflow_sequence,
+        "name": row.update_name,
+        "status": row.status,
+        "outcome": row.outcome,
+        "rejection_reason": row.rejection_reason,
+        "validation_errors": validation_errors(column(row.validation_errors.as_ref()).as_ref()),
+        "failure_id": row.failure_id,
+        "accepted_at": row.accepted_at.map(stamp),
+        "applied_at": row.applied_at.map(stamp),
+        "rejected_at": row.rejected_at.map(stamp),
+        "closed_at": row.closed_at.map(stamp),
+        "payload_codec": row.payload_codec,
+        "arguments": payload::stored(row.arguments.as_deref()),
+        "result": payload::stored(row.result.as_deref()),
+    })
+}
+
+pub fn task(row: &TaskRow) -> Value {
+    json!({
+        "id": row.id,
+        "type": row.task_type,
+        "status": row.status,
+        "payload": column(row.payload.as_ref()).unwrap_or_else(empty),
+        "connection": row.connection,
+        "queue": row.queue,
+        "compatibility": row.compatibility,
+        "attempt_count": row.attempt_count,
+        "repair_count": row.repair_count,
+        "available_at": row.available_at.map(stamp),
+        "leased_at": row.leased_at.map(stamp),
+        "lease_owner": row.lease_owner,
+        "lease_expires_at": row.lease_expires_at.map(stamp),
+        "last_dispatch_attempt_at": row.last_dispatch_attempt_at.map(stamp),
+        "last_dispatched_at": row.last_dispatched_at.map(stamp),
+        "last_dispatch_error": row.last_dispatch_error,
+        "last_claim_failed_at": row.last_claim_failed_at.map(stamp),
+        "last_claim_error": row.last_claim_error,
+        "repair_available_at": row.repair_available_at.map(stamp),
+        "created_at": row.created_at.map(stamp),
+    })
+}
+
+/// What no event told of an activity is taken from its row.
+pub fn activity(activity: &Activity, row: Option<&ExecutionRow>) -> Value {
+    let Stored {
+        payload_codec,
+        arguments,
+        result,
+        closed_at,
+    } = &activity.stored;
+    let attempts: Vec<Value> = activity
+        .attempts
+        .iter()
+        .map(|attempt| self::attempt(&activity.id, attempt))
+        .collect();
+    let or_row = |own: &Option<String>, of_row: fn(&ExecutionRow) -> Option<&String>| {
+        own.clone().or_else(|| row.and_then(of_row).cloned())
+    };
+    let mut out = json!({
+        "id": activity.id,
+        "idempotency_key": activity.idempotency_key,
+        "sequence": activity.sequence.or_else(|| row.map(|row| row.sequence)),
+        "activity_type": or_row(&activity.r#type, |row| Some(&row.activity_type)),
+        "activity_class": or_row(&activity.class, |row| Some(&row.activity_class)),
+        "execution_mode": activity.execution_mode,
+        "local_activity": activity.local_activity,
+        "payload_codec": or_row(payload_codec, |row| row.payload_codec.as_ref()),
+        "status": activity.status,
+        "source_status": activity.row_status.as_ref().unwrap_or(&activity.status),
+        "history_authority": activity.history_authority,
+        "diagnostic_only": activity.diagnostic_only,
+        "history_event_types": activity.history_event_types,
+        "history_unsupported_reason": activity.history_unsupported_reason,
+        "row_status": activity.row_status,
+        "connection": or_row(&activity.connection, |row| row.connection.as_ref()),
+        "queue": or_row(&activity.queue, |row| row.queue.as_ref()),
+        "retry_policy": activity.retry_policy,
+        "attempt_count": activity.attempt_count,
+        "current_attempt_id": activity.attempt_id,
+        "arguments": arguments.clone().or_else(|| payload::stored(row?.arguments.as_deref())),
+        "result": result,
+        "created_at": activity.created_at.map(stamp),
+        "started_at": activity.started_at.map(stamp),
+        "last_heartbeat_at": activity.last_heartbeat_at.map(stamp),
+        "last_heartbeat_progress": activity.last_heartbeat_progress,
+        "closed_at": activity.closed_at.or(*closed_at).map(stamp),
+        "attempts": attempts,
+    });
+    merge(&mut out, json!(activity.group));
+    out
+}
+
+fn attempt(activity_id: &str, attempt: &Attempt) -> Value {
+    json!({
+        "id": attempt.id,
+        "activity_execution_id": activity_id,
+        "workflow_task_id": attempt.task_id,
+        "attempt_number": attempt.attempt_number,
+        "status": attempt.status,
+        "lease_owner": attempt.lease_owner,
+        "started_at": attempt.started_at.map(stamp),
+        "last_heartbeat_at": attempt.last_heartbeat_at.map(stamp),
+        "last_heartbeat_progress": attempt.last_heartbeat_progress,
+        "lease_expires_at": attempt.lease_expires_at.map(stamp),
+        "closed_at": attempt.closed_at.map(stamp),
+    })
+}
+
+/// A projected timer; an export does not say what it ran in parallel with.
+pub fn timer(mut timer: Value) -> Value {
+    if let Some(map) = timer.as_object_mut() {
+        map.retain(|key, _| !key.starts_with("parallel_group_"));
+    }
+    timer
+}
+
+pub fn failure(failure: &Failure) -> Value {
+    let resolution = &failure.resolution;
+    json!({
+        "id": failure.id,
+        "source_kind": failure.source_kind,
+        "source_id": failure.source_id,
+        "propagation_kind": failure.propagation_kind,
+        "failure_category": failure.failure_category,
+        "non_retryable": failure.non_retryable,
+        "handled": failure.handled,
+        "history_authority": failure.history_authority,
+        "diagnostic_only": failure.diagnostic_only,
+        "exception_type": failure.exception_type,
+        "exception_class": failure.exception_class,
+        "exception_resolved_class": resolution.exception_resolved_class,
+        "exception_resolution_source": resolution.exception_resolution_source,
+        "exception_resolution_error": resolution.exception_resolution_error,
+        "exception_replay_blocked": resolution.exception_replay_blocked,
+        "message": failure.message,
+        "file": failure.file,
+        "line": failure.line,
+        "trace_preview": failure.trace_preview,
+        "created_at": failure.created_at.map(stamp),
+    })
+}
+
+/// Which end of a link the other run is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Parent,
+    Child,
+}
+
+pub fn link(run: &RunRow, relative: &Relative, end: End) -> Value {
+    let own = (&run.workflow_instance_id, &run.id);
+    let other = (&relative.workflow_instance_id, &relative.workflow_run_id);
+    let (parent, child) = match end {
+        End::Parent => (other, own),
+        End::Child => (own, other),
+    };
+    json!({
+        "id": relative.id,
+        "type": relative.link_type,
+        "parent_workflow_instance_id": parent.0,
+        "parent_workflow_run_id": parent.1,
+        "child_workflow_instance_id": child.0,
+        "child_workflow_run_id": child.1,
+        "child_call_id": relative.child_call_id,
+        "sequence": relative.sequence,
+        "is_primary_parent": relative.is_primary_parent,
+        "run_number": relative.run_number,
+        "workflow_type": relative.workflow_type,
+        "class": relative.class,
+        "status": relative.status,
+        "status_bucket": relative.status_bucket,
+        "closed_reason": relative.closed_reason,
+        "created_at": relative.created_at.map(stamp),
+        "history_authority": relative.history_authority,
+        "diagnostic_only": relative.diagnostic_only,
+    })
+}
+
+/// Messages by field; what is no list of sentences is left out.
+fn validation_errors(stored: Option<&Value>) -> Value {
+    let Some(Value::Object(fields)) = stored else {
+        return empty();
+    };
+    let kept: Map<String, Value> = fields
+        .iter()
+        .filter_map(|(field, messages)| {
+            let messages: Vec<Value> = messages
+                .as_array()?
+                .iter()
+                .filter(|message| message.as_str().is_some_and(|text| !text.is_empty()))
+                .cloned()
+                .collect();
+            (!messages.is_empty()).then(|| (field.clone(), messages.into()))
+        })
+        .collect();
+    Value::Object(kept)
+}
+
+fn column(stored: Option<&Json>) -> Option<Value> {
+    match stored? {
+        Json::Value(Value::Null) => None,
+        Json::Value(value) => Some(value.clone()),
+        Json::Malformed(text) => Some(text.as_str().into()),
+    }
+}
+
+fn empty() -> Value {
+    Value::Array(Vec::new())
+}
+
+fn merge(out: &mut Value, part: Value) {
+    if let (Value::Object(out), Value::Object(part)) = (out, part) {
+        out.extend(part);
+    }
+}

@@ -1,0 +1,267 @@
+//! The history of a bundle and its timeline, a stretch of events at a time.
+
+use std::collections::HashSet;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{
+    entries,
+    fold::Folded,
+    manifest::{Entry, Path},
+    redaction::Slot,
+    stream::{Export, ExportError},
+};
+use crate::durable::{
+    projection::{failures::Failure, identity, sources, timeline},
+    store::{export as store, past::History, snapshot::RunSnapshot},
+    stored::{EventType, ExecutionRow, HistoryEvent, Notices, TaskRow, TimerRow, loose::Text},
+};
+
+/// What the look at each event for `history_events` leaves for later sections.
+#[derive(Default)]
+pub(super) struct Told {
+    pub manifest: Vec<Entry>,
+    /// Positions of events whose timeline entry has a command, or a failure.
+    pub with_command: Vec<u32>,
+    pub with_failure: Vec<u32>,
+    pub timeline_same: bool,
+}
+
+/// The rows an event names.
+#[expect(clippy::struct_field_names, reason = "the engine's names")]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Named {
+    workflow_command_id: Text,
+    activity_execution_id: Text,
+    timer_id: Text,
+}
+
+impl Export<'_> {
+    /// The history itself, and beside it what its timeline will hold.
+    pub async fn history(&mut self, folded: &Folded) -> Result<Told, ExportError> {
+        let mut told = Told {
+            timeline_same: self.head.has_timeline_entries == (folded.events > 0),
+            ..Told::default()
+        };
+        self.writer.open_list("history_events");
+        let mut n = 0;
+        let mut after = i64::MIN;
+        loop {
+            let events = self.next_events(after).await?;
+            let Some(last) = store::next_after(&events, after) else {
+                break;
+            };
+            let span = (after.saturating_add(1), last);
+            after = last;
+            self.look(&mut told, &events, n, span, &folded.failures)
+                .await?;
+            for event in &events {
+                let mut entry = entries::event(event);
+                let path = || format!("history_events.{n}.payload");
+                self.redact_key(Slot::EventPayload, &mut entry, "payload", path);
+                self.event_payloads(&mut told, event, n, &entry["payload"]);
+                self.writer.item(&entry);
+                self.flow().await?;
+                n += 1;
+            }
+        }
+        if told.timeline_same {
+            let beyond = store::timeline_between(
+                self.snapshot,
+                &self.head.run.id,
+                after.saturating_add(1),
+                i64::MAX,
+            );
+            told.timeline_same = beyond.await?.is_empty();
+        }
+        self.writer.close_list();
+        Ok(told)
+    }
+
+    async fn next_events(&mut self, after: i64) -> Result<Vec<HistoryEvent>, ExportError> {
+        let limit = u32::try_from(self.options.batch).unwrap_or(u32::MAX);
+        Ok(store::events_after(self.snapshot, &self.head.run.id, after, limit).await?)
+    }
+
+    /// Compares a stretch of the timeline with the stored one, and notes what it redacts.
+    async fn look(
+        &mut self,
+        told: &mut Told,
+        events: &[HistoryEvent],
+        first: usize,
+        (from, to): (i64, i64),
+        failures: &[Failure],
+    ) -> Result<(), ExportError> {
+        if !told.timeline_same && self.options.policy.is_none() {
+            return Ok(());
+        }
+        let entries = self.timeline_entries(events, failures).await?;
+        for (n, entry) in entries.iter().enumerate() {
+            let at = u32::try_from(first + n).unwrap_or(u32::MAX);
+            if entry.command.is_some() {
+                told.with_command.push(at);
+            }
+            if entry.failure.is_some() {
+                told.with_failure.push(at);
+            }
+        }
+        if told.timeline_same {
+            let run_id = self.run_id();
+            let stored = store::timeline_between(self.snapshot, &run_id, from, to).await?;
+            told.timeline_same = sources::same_timeline(&stored, &entries);
+        }
+        Ok(())
+    }
+
+    /// What the manifest says of the payloads inside an event.
+    fn event_payloads(&self, told: &mut Told, event: &HistoryEvent, n: usize, payload: &Value) {
+        let codec = payload["payload_codec"].as_str();
+        let redacted = self.touches(Slot::EventPayload);
+        let list = "history_events";
+        let mut note = |codec: Option<&str>, rest, value: &Value| {
+            told.manifest
+                .push(Entry::new(Path::At(list, n, rest), codec, value, redacted));
+        };
+        match event.event_type {
+            EventType::WorkflowCompleted => {
+                let output = identity::output_codec(&self.head.run);
+                let codec = codec.map(str::to_owned).or(output);
+                note(codec.as_deref(), "payload.output", &payload["output"]);
+            }
+            EventType::ChildRunCompleted => {
+                note(codec, "payload.output", &payload["output"]);
+                note(codec, "payload.result", &payload["result"]);
+            }
+            _ => {}
+        }
+    }
+
+    /// The timeline of a stretch of events, as the detail has it.
+    async fn timeline_entries(
+        &mut self,
+        events: &[HistoryEvent],
+        failures: &[Failure],
+    ) -> Result<Vec<timeline::Entry>, ExportError> {
+        let named: Vec<Named> = events.iter().map(HistoryEvent::as_payload).collect();
+        let commands: HashSet<&str> = events
+            .iter()
+            .filter_map(|event| event.workflow_command_id.as_deref())
+            .chain(
+                named
+                    .iter()
+                    .filter_map(|of| of.workflow_command_id.as_deref()),
+            )
+            .collect();
+        let tasks = events
+            .iter()
+            .filter_map(|event| event.workflow_task_id.as_deref());
+        let tasks = store::rows_of(
+            self.snapshot,
+            TaskRow::TABLE,
+            TaskRow::COLUMNS,
+            "id",
+            tasks,
+            TaskRow::read,
+        )
+        .await?;
+        let executions = named
+            .iter()
+            .filter_map(|of| of.activity_execution_id.as_deref());
+        let executions = store::rows_of(
+            self.snapshot,
+            ExecutionRow::TABLE,
+            ExecutionRow::COLUMNS,
+            "id",
+            executions,
+            ExecutionRow::read,
+        )
+        .await?;
+        let timers = named.iter().filter_map(|of| of.timer_id.as_deref());
+        let timers = store::rows_of(
+            self.snapshot,
+            TimerRow::TABLE,
+            TimerRow::COLUMNS,
+            "id",
+            timers,
+            TimerRow::read,
+        )
+        .await?;
+        let run_id = &self.head.run.id;
+        let of_run = |id: &String| id == run_id;
+        let rows = RunSnapshot {
+            events: History::new(events.to_vec(), Notices::default()),
+            tasks: tasks
+                .into_iter()
+                .filter(|row| of_run(&row.workflow_run_id))
+                .collect(),
+            executions: executions
+                .into_iter()
+                .filter(|row| of_run(&row.workflow_run_id))
+                .collect(),
+            timers: timers
+                .into_iter()
+                .filter(|row| of_run(&row.workflow_run_id))
+                .collect(),
+            commands: self
+                .head
+                .commands
+                .iter()
+                .filter(|row| commands.contains(row.id.as_str()))
+                .cloned()
+                .collect(),
+            ..self.blank.clone()
+        };
+        Ok(timeline::timeline(self.cx(&rows), failures, None))
+    }
+
+    pub async fn timeline(&mut self, failures: &[Failure]) -> Result<(), ExportError> {
+        self.writer.open_list("timeline");
+        let mut n = 0;
+        let mut after = i64::MIN;
+        loop {
+            let events = self.next_events(after).await?;
+            let Some(last) = store::next_after(&events, after) else {
+                break;
+            };
+            after = last;
+            for entry in self.timeline_entries(&events, failures).await? {
+                let mut entry = json!(entry);
+                self.redact_entry(&mut entry, n);
+                self.writer.item(&entry);
+                self.flow().await?;
+                n += 1;
+            }
+        }
+        self.writer.close_list();
+        Ok(())
+    }
+
+    /// What a policy hides of a command or a failure is hidden in the entry that repeats it, and
+    /// in the sentence made of it.
+    fn redact_entry(&self, entry: &mut Value, n: usize) {
+        if let Some(command) = entry.get_mut("command").filter(|of| !of.is_null()) {
+            for (slot, key) in [
+                (Slot::CommandPayload, "payload"),
+                (Slot::CommandContext, "context"),
+            ] {
+                self.redact_key(slot, command, key, || format!("timeline.{n}.command.{key}"));
+            }
+        }
+        if let Some(failure) = entry.get_mut("failure").filter(|of| !of.is_null()) {
+            for (slot, key) in [
+                (Slot::FailureMessage, "message"),
+                (Slot::FailureFile, "file"),
+            ] {
+                self.redact_key(slot, failure, key, || format!("timeline.{n}.failure.{key}"));
+            }
+        }
+        if self.touches(Slot::FailureMessage) && !entry["message"].is_null() {
+            let path = || format!("timeline.{n}.message");
+            self.redact_key(Slot::FailureMessage, entry, "message", path);
+            let kind = entry["type"].as_str().unwrap_or("Event").to_owned();
+            entry["summary"] = format!("{kind}: its message is redacted").into();
+        }
+    }
+}

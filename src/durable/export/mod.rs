@@ -1,0 +1,29 @@
+//! History export: one run as a sealed document that outlives the database.
+//!
+//! Pure but for [`stream`], which reads one snapshot and writes as it reads. A bundle is written
+//! in its canonical form, so that the seal is computed over the very bytes that leave; nothing is
+//! added after it but the seal itself.
+
+pub mod canonical;
+mod entries;
+mod fold;
+mod head;
+mod history;
+mod manifest;
+mod notes;
+mod plan;
+pub mod redaction;
+pub mod seal;
+mod sections;
+mod spool;
+pub mod stream;
+pub mod verify;
+mod writer;
+
+pub use redaction::Policy;
+pub use seal::SigningKey;
+
+/// The schema every bundle of v2 names.
+pub const SCHEMA: &str = "durable-workflow.v2.history-export";
+/// Frozen for all of v2.
+pub const SCHEMA_VERSION: i64 = 1;

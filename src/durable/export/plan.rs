@@ -1,0 +1,265 @@
+//! One look over the history before anything is written: which events belong to which step, so
+//! that steps can be folded a few at a time, and what must be known as a whole.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use serde::Deserialize;
+
+use crate::durable::{
+    projection::{
+        Context,
+        failures::{self, Failure},
+        waits::tasks::payload_text,
+    },
+    store::{past::History, snapshot::RunSnapshot},
+    stored::{
+        EventType, FailureRecord, HistoryEvent, Notices, TaskRow, TaskType,
+        loose::{Map, Text},
+        payloads::failure::FailureName,
+    },
+};
+
+use super::head::AVRO;
+
+/// An activity or a timer, known by its id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    Activity,
+    Timer,
+}
+
+/// What belongs to one step. The rows themselves are read when it is folded.
+#[derive(Debug)]
+pub struct Step {
+    pub kind: Kind,
+    pub id: String,
+    /// Sequences of its events.
+    pub events: Vec<i64>,
+    /// Ids of the tasks that name it.
+    pub tasks: Vec<String>,
+    /// It ends a wait for a condition or a signal, and is looked at together with that.
+    pub timeout: bool,
+}
+
+/// What the look over the history found.
+#[derive(Debug, Default)]
+pub struct Plan {
+    pub steps: Vec<Step>,
+    by_id: HashMap<(Kind, String), usize>,
+    /// Events that are folded together: of waits, updates, children, and of the run itself.
+    pub events: Vec<HistoryEvent>,
+    /// Tasks that may stand behind those.
+    pub tasks: Vec<TaskRow>,
+    failures: BTreeMap<String, Failure>,
+    handled: HashSet<String>,
+    /// Whether some event says that its payload is Avro.
+    pub says_avro: bool,
+    pub event_count: usize,
+    pub task_count: usize,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Id {
+    id: Text,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct OfActivity {
+    activity: Map<Id>,
+    activity_execution_id: Text,
+    payload_codec: Text,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct OfTimer {
+    timer_id: Text,
+    timer_kind: Text,
+    condition_wait_id: Text,
+    signal_wait_id: Text,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct OfCodec {
+    payload_codec: Text,
+}
+
+impl Plan {
+    /// Takes a stretch of the history, by sequence.
+    pub fn take(&mut self, cx: Context<'_>, rows: &[FailureRecord], events: Vec<HistoryEvent>) {
+        self.event_count += events.len();
+        self.take_failures(cx, rows, &events);
+        for event in events {
+            self.take_event(event);
+        }
+    }
+
+    fn take_event(&mut self, event: HistoryEvent) {
+        use EventType as E;
+        match event.event_type {
+            E::ActivityScheduled
+            | E::ActivityStarted
+            | E::ActivityHeartbeatRecorded
+            | E::ActivityRetryScheduled
+            | E::ActivityCompleted
+            | E::ActivityFailed
+            | E::ActivityCancelled
+            | E::ActivityTimedOut => {
+                let named: OfActivity = event.as_payload();
+                self.says_avro |= named.payload_codec.as_deref() == Some(AVRO);
+                let own = named.activity.0.and_then(|activity| activity.id.0);
+                if let Some(id) = own.or(named.activity_execution_id.0) {
+                    self.step(Kind::Activity, id).events.push(event.sequence);
+                }
+            }
+            E::TimerScheduled | E::TimerFired | E::TimerCancelled => {
+                let named: OfTimer = event.as_payload();
+                if let Some(id) = named.timer_id.0 {
+                    let step = self.step(Kind::Timer, id);
+                    step.events.push(event.sequence);
+                    step.timeout |= named.timer_kind.is_some()
+                        || named.condition_wait_id.is_some()
+                        || named.signal_wait_id.is_some();
+                }
+            }
+            // Told in the history and the timeline, folded into nothing.
+            E::SideEffectRecorded
+            | E::VersionMarkerRecorded
+            | E::SearchAttributesUpserted
+            | E::MemoUpserted
+            | E::MessageCursorAdvanced
+            | E::FailureHandled
+            | E::Other(_) => {
+                let named: OfCodec = event.as_payload();
+                self.says_avro |= named.payload_codec.as_deref() == Some(AVRO);
+            }
+            _ => {
+                let named: OfCodec = event.as_payload();
+                self.says_avro |= named.payload_codec.as_deref() == Some(AVRO);
+                self.events.push(event);
+            }
+        }
+    }
+
+    fn take_failures(&mut self, cx: Context<'_>, rows: &[FailureRecord], events: &[HistoryEvent]) {
+        let telling: Vec<HistoryEvent> = events
+            .iter()
+            .filter(|event| failures::defaults(&event.event_type).is_some())
+            .cloned()
+            .collect();
+        for event in events {
+            if event.event_type == EventType::FailureHandled {
+                let named: FailureName = event.as_payload();
+                self.handled.extend(named.failure_id.0);
+            }
+        }
+        if telling.is_empty() {
+            return;
+        }
+        let snapshot = RunSnapshot {
+            events: History::new(telling, Notices::default()),
+            failures: rows.to_vec(),
+            ..cx.snapshot.clone()
+        };
+        let found = failures::failures(Context {
+            snapshot: &snapshot,
+            ..cx
+        });
+        for failure in found {
+            if failure.event_sequence.is_some() {
+                self.failures.insert(failure.id.clone(), slim(failure));
+            }
+        }
+    }
+
+    /// Every failure, in order: those only a row knows come last.
+    pub fn take_all_failures(&mut self, cx: Context<'_>, rows: &[FailureRecord]) -> Vec<Failure> {
+        let mut found = std::mem::take(&mut self.failures);
+        let untold = RunSnapshot {
+            failures: rows
+                .iter()
+                .filter(|row| !found.contains_key(&row.id))
+                .cloned()
+                .collect(),
+            ..cx.snapshot.clone()
+        };
+        let by_row = failures::failures(Context {
+            snapshot: &untold,
+            ..cx
+        });
+        for failure in by_row {
+            found.insert(failure.id.clone(), slim(failure));
+        }
+        for id in &self.handled {
+            if let Some(failure) = found.get_mut(id) {
+                failure.handled = true;
+            }
+        }
+        let mut failures: Vec<Failure> = found.into_values().collect();
+        failures.sort_by(|a, b| failures::order(a).cmp(&failures::order(b)));
+        failures
+    }
+
+    /// A row that no event may have named yet.
+    pub fn take_row(&mut self, kind: Kind, id: String) {
+        self.step(kind, id);
+    }
+
+    pub fn take_task(&mut self, task: TaskRow) {
+        self.task_count += 1;
+        let step = match task.task_type {
+            TaskType::Activity => {
+                payload_text(&task, "activity_execution_id").map(|id| (Kind::Activity, id))
+            }
+            TaskType::Timer => payload_text(&task, "timer_id").map(|id| (Kind::Timer, id)),
+            _ => None,
+        };
+        let step = step.and_then(|(kind, id)| self.by_id.get(&(kind, id.to_owned())).copied());
+        if let Some(step) = step.and_then(|at| self.steps.get_mut(at)) {
+            step.tasks.push(task.id.clone());
+            if !step.timeout {
+                return;
+            }
+        }
+        // A task that resumes one step says which; only the others may stand behind an update.
+        let elsewhere =
+            payload_text(&task, "workflow_wait_kind").is_some_and(|kind| kind != "update");
+        let of_child = ["child_call_id", "child_workflow_run_id"]
+            .iter()
+            .any(|key| payload_text(&task, key).is_some());
+        if of_child || !elsewhere {
+            self.tasks.push(task);
+        }
+    }
+
+    fn step(&mut self, kind: Kind, id: String) -> &mut Step {
+        let next = self.steps.len();
+        let at = *self.by_id.entry((kind, id.clone())).or_insert(next);
+        if at == next {
+            self.steps.push(Step {
+                kind,
+                id,
+                events: Vec::new(),
+                tasks: Vec::new(),
+                timeout: false,
+            });
+        }
+        &mut self.steps[at]
+    }
+
+    /// The names are needed no more once every task is taken.
+    pub fn forget_names(&mut self) {
+        self.by_id = HashMap::new();
+    }
+}
+
+/// Without the thrown object, which may be long and is in its event.
+fn slim(failure: Failure) -> Failure {
+    Failure {
+        exception_payload: crate::durable::projection::exception::ExceptionPayload::default(),
+        ..failure
+    }
+}

@@ -1,0 +1,320 @@
+//! The sections of a bundle, each written from rows or from what was folded.
+
+use futures_util::StreamExt as _;
+use serde_json::{Value, json};
+
+use super::{
+    entries::{self, End},
+    fold::Folded,
+    head,
+    history::Told,
+    redaction::Slot,
+    stream::{Export, ExportError},
+};
+use crate::{
+    db::Json,
+    durable::{
+        projection::{
+            children, commands, failures::Failure, intakes, lineage, related::Related, sources,
+            sources::TimersSeen,
+        },
+        store::{export as store, snapshot::RunSnapshot},
+        stored::{CommandRow, TimerEntry, WaitEntry},
+    },
+};
+
+impl Export<'_> {
+    pub async fn activities(&mut self, folded: &mut Folded) -> Result<(), ExportError> {
+        self.writer.open_list("activities");
+        for n in 0..folded.activities.len() {
+            if let Some(activity) = self.activity(folded, n) {
+                self.writer.item(&activity);
+                self.flow().await?;
+            }
+        }
+        self.writer.close_list();
+        Ok(())
+    }
+
+    pub fn activity(&self, folded: &mut Folded, n: usize) -> Option<Value> {
+        let mut activity = folded.activities.get(n)?;
+        for (slot, key) in [
+            (Slot::ActivityArguments, "arguments"),
+            (Slot::ActivityResult, "result"),
+        ] {
+            self.redact_key(slot, &mut activity, key, || format!("activities.{n}.{key}"));
+        }
+        Some(activity)
+    }
+
+    /// Whether anything that is left in the bundle is encoded as Avro.
+    pub fn any_avro(&self, folded: &mut Folded) -> bool {
+        let is_avro = |codec: Option<&str>| codec == Some(head::AVRO);
+        let run = &self.head.run;
+        is_avro(Some(head::run_codec(run)))
+            || is_avro(run.output_payload_codec.as_deref())
+            || (folded.says_avro && !self.touches(Slot::EventPayload))
+            || self
+                .head
+                .commands
+                .iter()
+                .any(|row| is_avro(row.payload_codec.as_deref()))
+            || self
+                .head
+                .signals
+                .iter()
+                .any(|row| is_avro(row.payload_codec.as_deref()))
+            || self
+                .head
+                .updates
+                .iter()
+                .any(|row| is_avro(row.payload_codec.as_deref()))
+            || (0..folded.activities.len()).any(|n| {
+                let activity = folded.activities.get(n);
+                is_avro(activity.as_ref().and_then(|a| a["payload_codec"].as_str()))
+            })
+    }
+
+    pub async fn commands(&mut self) -> Result<(), ExportError> {
+        self.writer.open_list("commands");
+        for n in 0..self.head.commands.len() {
+            let command = self.command(n);
+            self.writer.item(&command);
+            self.flow().await?;
+        }
+        self.writer.close_list();
+        Ok(())
+    }
+
+    pub fn command(&self, n: usize) -> Value {
+        let mut command = self
+            .head
+            .commands
+            .get(n)
+            .map_or(Value::Null, entries::command);
+        for (slot, key) in [
+            (Slot::CommandPayload, "payload"),
+            (Slot::CommandContext, "context"),
+            (Slot::CommandReason, "reason"),
+        ] {
+            self.redact_key(slot, &mut command, key, || format!("commands.{n}.{key}"));
+        }
+        command
+    }
+
+    pub async fn signals(&mut self) -> Result<(), ExportError> {
+        self.writer.open_list("signals");
+        for n in 0..self.head.signals.len() {
+            let signal = self.signal(n);
+            self.writer.item(&signal);
+            self.flow().await?;
+        }
+        self.writer.close_list();
+        Ok(())
+    }
+
+    pub fn signal(&self, n: usize) -> Value {
+        let mut signal = self
+            .head
+            .signals
+            .get(n)
+            .map_or(Value::Null, entries::signal);
+        let path = || format!("signals.{n}.arguments");
+        self.redact_key(Slot::SignalArguments, &mut signal, "arguments", path);
+        signal
+    }
+
+    pub async fn updates(&mut self) -> Result<(), ExportError> {
+        self.writer.open_list("updates");
+        for n in 0..self.head.updates.len() {
+            let update = self.update(n);
+            self.writer.item(&update);
+            self.flow().await?;
+        }
+        self.writer.close_list();
+        Ok(())
+    }
+
+    pub fn update(&self, n: usize) -> Value {
+        let mut update = self
+            .head
+            .updates
+            .get(n)
+            .map_or(Value::Null, entries::update);
+        for (slot, key) in [
+            (Slot::UpdateArguments, "arguments"),
+            (Slot::UpdateResult, "result"),
+        ] {
+            self.redact_key(slot, &mut update, key, || format!("updates.{n}.{key}"));
+        }
+        update
+    }
+
+    pub async fn tasks(&mut self) -> Result<(), ExportError> {
+        self.writer.open_list("tasks");
+        let policy = self.options.policy.filter(|p| p.touches(Slot::TaskPayload));
+        let mut tasks = store::tasks(self.snapshot, &self.head.run.id).enumerate();
+        while let Some((n, task)) = tasks.next().await {
+            let mut task = entries::task(&task?);
+            if let Some(policy) = policy {
+                let payload = task["payload"].take();
+                let path = format!("tasks.{n}.payload");
+                task["payload"] = policy.apply(Slot::TaskPayload, &path, payload);
+            }
+            self.writer.item(&task);
+            if let Some(piece) = self.writer.piece() {
+                self.outlet.send(piece).await?;
+            }
+        }
+        drop(tasks);
+        self.writer.close_list();
+        Ok(())
+    }
+
+    pub async fn failures(&mut self, failures: &[Failure]) -> Result<(), ExportError> {
+        self.writer.open_list("failures");
+        for (n, failure) in failures.iter().enumerate() {
+            let mut entry = entries::failure(failure);
+            for (slot, key) in [
+                (Slot::FailureMessage, "message"),
+                (Slot::FailureFile, "file"),
+                (Slot::FailureTrace, "trace_preview"),
+            ] {
+                self.redact_key(slot, &mut entry, key, || format!("failures.{n}.{key}"));
+            }
+            self.writer.item(&entry);
+            self.flow().await?;
+        }
+        self.writer.close_list();
+        Ok(())
+    }
+
+    pub fn intakes(&mut self) {
+        let with_intake = |row: &&CommandRow| matches!(&row.context, Some(Json::Value(context)) if context.get("intake").is_some());
+        let rows = RunSnapshot {
+            commands: self
+                .head
+                .commands
+                .iter()
+                .filter(with_intake)
+                .cloned()
+                .collect(),
+            ..self.blank.clone()
+        };
+        let commands = commands::commands(self.cx(&rows), &[], &[]);
+        let linked = intakes::linked_intakes(&commands);
+        self.writer.member("linked_intakes", &json!(linked));
+        self.writer
+            .member("linked_intakes_scope", &"selected_run".into());
+    }
+
+    /// Returns where the lineage was taken from.
+    pub fn links(&mut self) -> &'static str {
+        let cx = self.cx(&self.head);
+        let related = Related::of(&self.head);
+        let children = children::children(cx, &related);
+        let lineage = lineage::lineage(cx, &related, &children);
+        let source = sources::lineage(&self.head, &lineage);
+        let run = &self.head.run;
+        let links = |relatives: &[lineage::Relative], end| -> Vec<Value> {
+            relatives
+                .iter()
+                .map(|relative| entries::link(run, relative, end))
+                .collect()
+        };
+        let links = json!({
+            "projection_source": source,
+            "parents": links(&lineage.parents, End::Parent),
+            "children": links(&lineage.continued, End::Child),
+        });
+        self.writer.member("links", &links);
+        source
+    }
+
+    pub fn payloads(&mut self) {
+        let payloads = self.redacted_payloads();
+        self.writer.member("payloads", &payloads);
+    }
+
+    pub fn redacted_payloads(&self) -> Value {
+        let mut payloads = head::payloads(&self.head.run);
+        for (slot, key) in [
+            (Slot::WorkflowArguments, "arguments"),
+            (Slot::WorkflowOutput, "output"),
+        ] {
+            let path = || format!("payloads.{key}.data");
+            self.redact_key(slot, &mut payloads[key], "data", path);
+        }
+        payloads
+    }
+
+    /// Whether the engine's stored projections still say what history says.
+    pub async fn selected_run(
+        &mut self,
+        told: &Told,
+        folded: &mut Folded,
+        lineage: &'static str,
+    ) -> Result<(), ExportError> {
+        let run_id = self.run_id();
+        let page = self.options.batch;
+        let mut waits_same = true;
+        let mut at = 0;
+        while waits_same {
+            let ours: Vec<Value> = (at..at + page).map_while(|n| folded.waits.get(n)).collect();
+            let stored = store::entries_after(
+                self.snapshot,
+                WaitEntry::TABLE,
+                WaitEntry::COLUMNS,
+                &run_id,
+                at,
+                page,
+                WaitEntry::read,
+            )
+            .await?;
+            if ours.is_empty() && stored.is_empty() {
+                break;
+            }
+            waits_same = sources::same_waits(&stored, &ours);
+            at += page;
+        }
+        let mut seen = TimersSeen {
+            stored: 0,
+            recomputed: folded.timers.len(),
+            other_schema: false,
+            same: true,
+        };
+        let mut at = 0;
+        loop {
+            let ours: Vec<Value> = (at..at + page)
+                .map_while(|n| folded.timers.get(n))
+                .collect();
+            let stored = store::entries_after(
+                self.snapshot,
+                TimerEntry::TABLE,
+                TimerEntry::COLUMNS,
+                &run_id,
+                at,
+                page,
+                TimerEntry::read,
+            )
+            .await?;
+            if ours.is_empty() && stored.is_empty() {
+                break;
+            }
+            seen.stored += stored.len();
+            seen.other_schema |= stored.iter().any(sources::of_other_schema);
+            seen.same &= sources::same_timers(&stored, &ours);
+            at += page;
+        }
+        let (timers, reasons) = sources::timers_source(&seen);
+        let selected = json!({
+            "waits_projection_source": sources::waits_source(waits_same),
+            "timeline_projection_source": sources::timeline_source(told.timeline_same),
+            "timers_projection_source": timers,
+            "timers_projection_rebuild_reasons": reasons,
+            "lineage_projection_source": lineage,
+        });
+        self.writer.member("selected_run", &selected);
+        Ok(())
+    }
+}

@@ -1,0 +1,245 @@
+//! Reads one snapshot and writes the bundle as it reads, section by section in canonical order.
+//!
+//! The history is read four times in the same snapshot: to know what belongs to what, to fold
+//! the steps a few at a time, to write it, and to write its timeline. Of its length only an index
+//! and what is folded stay in memory, the latter packed.
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::{
+    Policy, SCHEMA, SCHEMA_VERSION, SigningKey, entries, head, manifest, redaction::Slot,
+    writer::Writer,
+};
+use crate::{
+    db::{DbError, Snapshot},
+    durable::{
+        engine_config::EngineConfig,
+        projection::{Context, context::stamp, current_run, related::Related},
+        store::{export as store, past::History, snapshot::RunSnapshot},
+        stored::Notices,
+    },
+};
+
+/// What a bundle is made with, besides the rows.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
+    pub now: DateTime<Utc>,
+    pub config: &'a EngineConfig,
+    pub policy: Option<&'a Policy>,
+    pub key: Option<&'a SigningKey>,
+    /// How many events are looked at together.
+    pub batch: usize,
+}
+
+impl Options<'_> {
+    pub const BATCH: usize = 500;
+}
+
+/// What was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Done {
+    pub checksum: String,
+    pub events: usize,
+    pub bytes: u64,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    #[error(transparent)]
+    Db(#[from] DbError),
+    #[error("there is no run {0}")]
+    NoRun(String),
+    /// Whoever wanted the bundle has left.
+    #[error("the receiver is gone")]
+    Gone,
+}
+
+/// Where the pieces of a bundle go, in their order.
+pub type Sink = mpsc::Sender<Vec<u8>>;
+
+/// Writes the bundle of one run.
+pub async fn write(
+    snapshot: &mut Snapshot,
+    run_id: &str,
+    options: Options<'_>,
+    sink: Sink,
+) -> Result<Done, ExportError> {
+    let head = store::head(snapshot, run_id)
+        .await?
+        .ok_or_else(|| ExportError::NoRun(run_id.to_owned()))?;
+    let blank = blank(&head);
+    let mut export = Export {
+        snapshot,
+        options,
+        blank,
+        head,
+        writer: Writer::new(options.key),
+        outlet: Outlet { sink, bytes: 0 },
+    };
+    export.bundle().await
+}
+
+/// The run alone, for folding a few steps at a time.
+fn blank(head: &RunSnapshot) -> RunSnapshot {
+    RunSnapshot {
+        events: History::default(),
+        commands: Vec::new(),
+        signals: Vec::new(),
+        updates: Vec::new(),
+        failures: Vec::new(),
+        links: Vec::new(),
+        lineage_entries: Vec::new(),
+        memo: serde_json::Map::new(),
+        search_attributes: serde_json::Map::new(),
+        notices: Notices::default(),
+        ..head.clone()
+    }
+}
+
+pub(super) struct Export<'s> {
+    pub snapshot: &'s mut Snapshot,
+    pub options: Options<'s>,
+    pub blank: RunSnapshot,
+    /// With all that does not grow with the steps; later also what is folded together.
+    pub head: RunSnapshot,
+    pub writer: Writer,
+    pub outlet: Outlet,
+}
+
+/// Where the text leaves, and how much of it did.
+pub(super) struct Outlet {
+    sink: Sink,
+    bytes: u64,
+}
+
+impl Outlet {
+    pub async fn send(&mut self, piece: Vec<u8>) -> Result<(), ExportError> {
+        self.bytes += piece.len() as u64;
+        self.sink.send(piece).await.map_err(|_| ExportError::Gone)
+    }
+}
+
+impl<'s> Export<'s> {
+    pub fn cx<'a>(&self, snapshot: &'a RunSnapshot) -> Context<'a>
+    where
+        's: 'a,
+    {
+        Context {
+            snapshot,
+            now: self.options.now,
+            config: self.options.config,
+        }
+    }
+
+    pub fn run_id(&self) -> String {
+        self.head.run.id.clone()
+    }
+
+    async fn bundle(&mut self) -> Result<Done, ExportError> {
+        let mut folded = self.fold().await?;
+        self.activities(&mut folded).await?;
+        let avro = self.any_avro(&mut folded);
+        self.writer.member(
+            "codec_schemas",
+            &if avro {
+                manifest::avro_schemas()
+            } else {
+                Value::Array(Vec::new())
+            },
+        );
+        self.commands().await?;
+        self.writer
+            .member("dedupe_key", &head::dedupe_key(&self.head.run).into());
+        self.writer
+            .member("exported_at", &stamp(self.options.now).into());
+        self.failures(&folded.failures).await?;
+        self.writer.member(
+            "history_complete",
+            &head::history_complete(&self.head.run).into(),
+        );
+        let told = self.history(&folded).await?;
+        self.intakes();
+        let lineage_source = self.links();
+        self.manifest(&told, &mut folded).await?;
+        self.payloads();
+        self.redaction(&told, &folded).await?;
+        self.writer.member("schema", &SCHEMA.into());
+        self.writer.member("schema_version", &SCHEMA_VERSION.into());
+        self.selected_run(&told, &mut folded, lineage_source)
+            .await?;
+        self.signals().await?;
+        let summary = self
+            .head
+            .summary
+            .as_ref()
+            .map(|summary| head::summary(summary, &self.head.search_attributes));
+        self.writer.member("summary", &json!(summary));
+        self.tasks().await?;
+        self.timeline(&folded.failures).await?;
+        self.writer.open_list("timers");
+        for n in 0..folded.timers.len() {
+            if let Some(timer) = folded.timers.get(n) {
+                self.writer.item(&entries::timer(timer));
+                self.flow().await?;
+            }
+        }
+        self.writer.close_list();
+        self.updates().await?;
+        self.writer.open_list("waits");
+        for n in 0..folded.waits.len() {
+            if let Some(wait) = folded.waits.get(n) {
+                self.writer.item(&wait);
+                self.flow().await?;
+            }
+        }
+        self.writer.close_list();
+        let related = Related::of(&self.head);
+        let current = current_run::of_selected(self.cx(&self.head), &related);
+        let workflow = head::workflow(self.cx(&self.head), &current);
+        self.writer.member("workflow", &workflow);
+        let writer = std::mem::replace(&mut self.writer, Writer::new(None));
+        let (end, checksum) = writer.finish();
+        self.outlet.send(end).await?;
+        Ok(Done {
+            checksum,
+            events: folded.events,
+            bytes: self.outlet.bytes,
+        })
+    }
+
+    /// Lets what was written leave once there is enough of it.
+    pub async fn flow(&mut self) -> Result<(), ExportError> {
+        match self.writer.piece() {
+            Some(piece) => self.outlet.send(piece).await,
+            None => Ok(()),
+        }
+    }
+
+    pub fn redact(&self, slot: Slot, path: impl FnOnce() -> String, value: Value) -> Value {
+        match self.options.policy {
+            Some(policy) if policy.touches(slot) => policy.apply(slot, &path(), value),
+            _ => value,
+        }
+    }
+
+    pub fn redact_key(
+        &self,
+        slot: Slot,
+        entry: &mut Value,
+        key: &str,
+        path: impl FnOnce() -> String,
+    ) {
+        if let Some(value) = entry.get_mut(key) {
+            let taken = value.take();
+            *value = self.redact(slot, path, taken);
+        }
+    }
+
+    pub fn touches(&self, slot: Slot) -> bool {
+        self.options
+            .policy
+            .is_some_and(|policy| policy.touches(slot))
+    }
+}

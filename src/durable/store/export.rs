@@ -1,0 +1,215 @@
+//! The statements behind an export: what a run is at once, and its history piece by piece.
+
+use std::collections::BTreeSet;
+
+use futures_util::{StreamExt as _, stream::BoxStream};
+
+use super::{
+    run_rows::{Events, Extent, RunRows, related_instances},
+    snapshot::{self, RunSnapshot, TimelineCache, related_runs},
+};
+use crate::{
+    db::{DbError, Row, Snapshot},
+    durable::stored::{HistoryEvent, Notices, TaskRow, TimelineEntry},
+};
+
+/// How a table's rows are read.
+type Read<T> = fn(&mut Row, &mut Notices) -> Result<T, DbError>;
+
+/// The run with all that does not grow with its steps: no events, no tasks, no activities, no
+/// timers, and none of the engine's stored projections of them.
+pub async fn head(snapshot: &mut Snapshot, run_id: &str) -> Result<Option<RunSnapshot>, DbError> {
+    let timeline = TimelineCache::Presence;
+    let rows = RunRows::fetch(snapshot, run_id, timeline, Extent::Head, None).await?;
+    rows.map(|(rows, _)| RunSnapshot::of(rows, timeline))
+        .transpose()
+}
+
+/// Adds the runs that the snapshot's own events and links name.
+pub async fn add_related(snapshot: &mut Snapshot, run: &mut RunSnapshot) -> Result<(), DbError> {
+    let instance = run.run.workflow_instance_id.as_str();
+    let named = run.links.iter().flat_map(|link| {
+        [
+            link.parent_workflow_instance_id.as_str(),
+            link.child_workflow_instance_id.as_str(),
+        ]
+    });
+    let others = related_instances(instance, &Events::Known(run.events.clone()), named);
+    run.related = related_runs(snapshot, instance, Some(&run.run.id), &others).await?;
+    Ok(())
+}
+
+/// The next events after a sequence. Served by the unique `(workflow_run_id, sequence)`.
+pub async fn events_after(
+    snapshot: &mut Snapshot,
+    run_id: &str,
+    after: i64,
+    limit: u32,
+) -> Result<Vec<HistoryEvent>, DbError> {
+    let mut q = snapshot.statement();
+    q.push("select ")
+        .push(HistoryEvent::COLUMNS)
+        .push(" from {workflow_history_events} where workflow_run_id = ")
+        .bind(run_id)
+        .push(" and sequence > ")
+        .bind(after)
+        .push(" order by sequence limit ")
+        .bind(limit);
+    read(snapshot.fetch(q).await?, HistoryEvent::read)
+}
+
+/// The events of these sequences, in their order. Served likewise.
+pub async fn events_at(
+    snapshot: &mut Snapshot,
+    run_id: &str,
+    sequences: &[i64],
+) -> Result<Vec<HistoryEvent>, DbError> {
+    if sequences.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut q = snapshot.statement();
+    q.push("select ")
+        .push(HistoryEvent::COLUMNS)
+        .push(" from {workflow_history_events} where workflow_run_id = ")
+        .bind(run_id)
+        .push(" and sequence in ")
+        .bind_list(sequences.iter().copied())
+        .push(" order by sequence");
+    read(snapshot.fetch(q).await?, HistoryEvent::read)
+}
+
+/// The last of these sequences, if it leads on. One that cannot be read counts as none, so that
+/// a damaged row is not met for ever.
+pub fn next_after(events: &[HistoryEvent], after: i64) -> Option<i64> {
+    let last = events.iter().map(|event| event.sequence).max()?;
+    (last > after).then_some(last)
+}
+
+/// Every task in the order they are listed, as they arrive.
+pub fn tasks<'s>(
+    snapshot: &'s mut Snapshot,
+    run_id: &str,
+) -> BoxStream<'s, Result<TaskRow, DbError>> {
+    let mut q = snapshot.statement();
+    q.push("select ")
+        .push(TaskRow::COLUMNS)
+        .push(" from {workflow_tasks} where workflow_run_id = ")
+        .bind(run_id)
+        .push(" order by available_at, created_at, id");
+    let rows = snapshot.stream(q);
+    rows.map(|row| TaskRow::read(&mut row?, &mut Notices::default()))
+        .boxed()
+}
+
+/// The stored timeline between two sequences. Served by `(workflow_run_id, sequence)`.
+pub async fn timeline_between(
+    snapshot: &mut Snapshot,
+    run_id: &str,
+    from: i64,
+    to: i64,
+) -> Result<Vec<TimelineEntry>, DbError> {
+    let mut q = snapshot.statement();
+    q.push("select ")
+        .push(TimelineEntry::COLUMNS)
+        .push(" from {workflow_run_timeline_entries} where workflow_run_id = ")
+        .bind(run_id)
+        .push(" and sequence >= ")
+        .bind(from)
+        .push(" and sequence <= ")
+        .bind(to)
+        .push(" order by sequence");
+    read(snapshot.fetch(q).await?, TimelineEntry::read)
+}
+
+/// The next rows of a stored projection, by position. Served by `(workflow_run_id)`.
+pub async fn entries_after<T>(
+    snapshot: &mut Snapshot,
+    table: &'static str,
+    columns: &'static str,
+    run_id: &str,
+    skip: usize,
+    limit: usize,
+    of_row: Read<T>,
+) -> Result<Vec<T>, DbError> {
+    let mut q = snapshot.statement();
+    q.push("select ")
+        .push(columns)
+        .push(" from {")
+        .push(table)
+        .push("} where workflow_run_id = ")
+        .bind(run_id)
+        .push(" order by position limit ")
+        .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+        .push(" offset ")
+        .bind(i64::try_from(skip).unwrap_or(i64::MAX));
+    read(snapshot.fetch(q).await?, of_row)
+}
+
+/// The rows of these ids, or of another unique or indexed column. In no order.
+pub async fn rows_of<'v, T>(
+    snapshot: &mut Snapshot,
+    table: &'static str,
+    columns: &'static str,
+    column: &'static str,
+    values: impl IntoIterator<Item = &'v str>,
+    of_row: Read<T>,
+) -> Result<Vec<T>, DbError> {
+    let values: BTreeSet<&str> = values.into_iter().collect();
+    if values.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut q = snapshot.statement();
+    q.push("select ")
+        .push(columns)
+        .push(" from {")
+        .push(table)
+        .push("} where ")
+        .push(column)
+        .push(" in ")
+        .bind_list(values);
+    read(snapshot.fetch(q).await?, of_row)
+}
+
+/// One column of every row of the run, or of as many as an index on the run gives.
+pub async fn ids(
+    snapshot: &mut Snapshot,
+    table: &'static str,
+    run_id: &str,
+) -> Result<Vec<String>, DbError> {
+    let mut q = snapshot.statement();
+    q.push("select id from {")
+        .push(table)
+        .push("} where workflow_run_id = ")
+        .bind(run_id)
+        .push(" order by sequence");
+    let rows = snapshot.fetch(q).await?;
+    Ok(rows
+        .iter()
+        .filter_map(|row| row.peek("id"))
+        .map(str::to_owned)
+        .collect())
+}
+
+fn read<T>(rows: Vec<Row>, of_row: Read<T>) -> Result<Vec<T>, DbError> {
+    snapshot::read(rows, &mut Notices::default(), of_row)
+}
+
+/// What changes whenever the rows behind a bundle do, as text; none when there is no such run.
+pub async fn state(snapshot: &mut Snapshot, run_id: &str) -> Result<Option<String>, DbError> {
+    let mut q = snapshot.statement();
+    q.push("select last_history_sequence, last_command_sequence, status, updated_at")
+        .push(", (select max(t.updated_at) from {workflow_tasks} t where t.workflow_run_id = r.id) as task_at")
+        .push(", (select count(*) from {workflow_tasks} t where t.workflow_run_id = r.id) as tasks")
+        .push(", (select s.updated_at from {workflow_run_summaries} s where s.id = r.id) as summary_at")
+        .push(", (select max(e.recorded_at) from {workflow_history_events} e where e.workflow_run_id = r.id) as event_at")
+        .push(" from {workflow_runs} r where id = ")
+        .bind(run_id);
+    let row = snapshot.fetch_one(q).await?;
+    Ok(row.map(|row| {
+        let cells: Vec<String> = row
+            .cells()
+            .map(|(name, value)| format!("{name}={value:?}"))
+            .collect();
+        format!("{run_id} {}", cells.join(" "))
+    }))
+}
