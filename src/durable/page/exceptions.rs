@@ -9,7 +9,7 @@ use crate::{
         projection::{
             Projected,
             activities::Activity,
-            exception::{Resolution, ResolutionSource},
+            exception::{ExceptionPayload, Resolution, ResolutionSource},
             failures::Failure,
             trace::{Frame, application_first},
         },
@@ -212,15 +212,7 @@ fn of_failure(failure: &Failure, names: &Names<'_>) -> shown::Exception {
                 failure.resolution.exception_resolved_class.as_deref(),
             )
             .list(),
-        causes: thrown
-            .causes
-            .iter()
-            .map(|cause| shown::Cause {
-                class: cause.class.clone(),
-                message: cause.message.as_deref().map(|message| cut(Some(message))),
-                place: place(cause.file.as_deref(), cause.line),
-            })
-            .collect(),
+        causes: causes(thrown),
         properties: properties(&thrown.properties, thrown.details.as_ref()),
         trace: trace(&thrown.trace, failure.trace_preview.as_deref()),
     }
@@ -229,10 +221,7 @@ fn of_failure(failure: &Failure, names: &Names<'_>) -> shown::Exception {
 /// A try that failed and is made again leaves no failure behind, only its event.
 fn of_retry(event: &HistoryEvent, names: &Names<'_>) -> shown::Exception {
     let told: ActivityEvent = event.as_payload();
-    let thrown = crate::durable::projection::exception::ExceptionPayload::of_event(
-        &event.as_payload(),
-        None,
-    );
+    let thrown = ExceptionPayload::of_event(&event.as_payload(), None);
     let source = match told.activity_execution_id.as_deref() {
         Some(id) => names.activity(id),
         None => names.source(None, None),
@@ -276,15 +265,7 @@ fn of_retry(event: &HistoryEvent, names: &Names<'_>) -> shown::Exception {
             .seconds("Waits", told.retry_backoff_seconds.get())
             .at("Next try", *told.retry_available_at)
             .list(),
-        causes: thrown
-            .causes
-            .iter()
-            .map(|cause| shown::Cause {
-                class: cause.class.clone(),
-                message: cause.message.as_deref().map(|message| cut(Some(message))),
-                place: place(cause.file.as_deref(), cause.line),
-            })
-            .collect(),
+        causes: causes(&thrown),
         properties: properties(&thrown.properties, thrown.details.as_ref()),
         trace: trace(&thrown.trace, None),
     }
@@ -388,6 +369,16 @@ fn properties(stored: &[Value], details: Option<&Value>) -> Vec<(String, String)
         })
         .chain(details.map(|details| ("details".to_owned(), value(Some(details)))))
         .collect()
+}
+
+/// What an exception was caused by, nearest first.
+fn causes(thrown: &ExceptionPayload) -> Vec<shown::Cause> {
+    let cause = thrown.causes.iter().map(|cause| shown::Cause {
+        class: cause.class.clone(),
+        message: cause.message.as_deref().map(|message| cut(Some(message))),
+        place: place(cause.file.as_deref(), cause.line),
+    });
+    cause.collect()
 }
 
 /// `ChargeCard.php:58`: the directory is in the details.

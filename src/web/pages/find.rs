@@ -38,7 +38,11 @@ pub async fn show(
     Query(asked): Query<Asked>,
 ) -> Result<Response, AppError> {
     let q = asked.q.trim();
-    let href = |found: &Found| layout.href(&run_path(&found.instance_id, found.run_id.as_deref()));
+    // A run's page, or that of an instance's current run.
+    let href = |found: &Found| match &found.run_id {
+        Some(run_id) => layout.run_href(&found.instance_id, run_id),
+        None => layout.href(&format!("/instances/{}", segment(&found.instance_id))),
+    };
     let found = if q.is_empty() || q.len() > 191 || q.contains('\0') {
         Vec::new()
     } else {
@@ -77,16 +81,4 @@ pub async fn show(
         layout: layout.title("Find"),
     };
     Ok((status, Html(view.render()?)).into_response())
-}
-
-/// The page of a run, or of an instance's current run.
-pub fn run_path(instance_id: &str, run_id: Option<&str>) -> String {
-    match run_id {
-        Some(run_id) => format!(
-            "/instances/{}/runs/{}",
-            segment(instance_id),
-            segment(run_id)
-        ),
-        None => format!("/instances/{}", segment(instance_id)),
-    }
 }
