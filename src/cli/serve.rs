@@ -14,7 +14,7 @@ use crate::{
     },
     web::{
         collector, routes,
-        state::{App, BasePath, ExportSettings, Settings},
+        state::{App, BasePath, ExportSettings, Repairs, Settings},
     },
 };
 
@@ -29,8 +29,35 @@ pub async fn run(config: &Config) -> Result<(), CliError> {
     let prepared = Prepared::new(config)?;
     let db = Db::connect(&config.database(url)).await?;
     let db = checked(db).await?;
+    let repairs = if config.allow_repair {
+        Some(repairs(config, url, &db).await?)
+    } else {
+        None
+    };
     let listener = listen(config.listen).await?;
-    prepared.serve(config, listener, db, false).await
+    let opened = Opened { db, repairs };
+    prepared.serve(config, listener, opened, false).await
+}
+
+/// The database, opened to be read and, where that is allowed, to be repaired.
+pub struct Opened {
+    pub db: Db,
+    pub repairs: Option<Repairs>,
+}
+
+/// Opens the connections that may write.
+pub async fn repairs(config: &Config, url: &str, read: &Db) -> Result<Repairs, CliError> {
+    if !read.is_whole() {
+        return Err(CliError::Failed(
+            "--allow-repair: the engine's tables lack something a repair writes, so this engine is older or \
+             newer than Plimsoll knows. Serve without --allow-repair, or update one of the two"
+                .into(),
+        ));
+    }
+    Ok(Repairs {
+        db: Db::connect(&config.database_for_repair(url)).await?,
+        mode: config.repair_mode.into(),
+    })
 }
 
 /// Everything that can be wrong before the database is asked.
@@ -76,9 +103,10 @@ impl Prepared {
         self,
         config: &Config,
         listener: TcpListener,
-        db: Db,
+        opened: Opened,
         demo: bool,
     ) -> Result<(), CliError> {
+        let Opened { db, repairs } = opened;
         let address = listener
             .local_addr()
             .map_err(|error| CliError::Failed(error.to_string()))?;
@@ -89,7 +117,7 @@ impl Prepared {
             export: self.export,
             clock: config.clock,
             zone: config.display_zone,
-            read_only: db.read_only(),
+            repairs: repairs.clone(),
             demo,
             db: Some(db.clone()),
             counts: CountCache::default(),
@@ -103,7 +131,7 @@ impl Prepared {
             collector.start();
         }
         println!("Plimsoll{}: {start}", if demo { " demo" } else { "" });
-        tracing::info!(%address, database = db.dialect().name(), read_only = db.read_only(), "serving");
+        tracing::info!(%address, database = db.dialect().name(), repairs = repairs.is_some(), "serving");
         let served = axum::serve(listener, routes::router(app))
             .with_graceful_shutdown(asked_to_stop())
             .into_future();
@@ -116,6 +144,9 @@ impl Prepared {
         };
         served.map_err(|error| CliError::Failed(format!("the server stopped: {error}")))?;
         db.close().await;
+        if let Some(repairs) = repairs {
+            repairs.db.close().await;
+        }
         tracing::info!("stopped");
         Ok(())
     }

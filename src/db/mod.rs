@@ -82,6 +82,11 @@ impl Db {
         }
     }
 
+    /// Whether every table is as we know it, and so may be written.
+    pub fn is_whole(&self) -> bool {
+        self.stand_ins.is_empty()
+    }
+
     pub fn statement(&self) -> Statement {
         Statement::new(
             self.dialect(),

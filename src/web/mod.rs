@@ -12,6 +12,7 @@ pub mod format;
 pub mod frame;
 pub mod layout;
 pub mod marks;
+pub mod origin;
 pub mod pages;
 pub mod routes;
 pub mod state;
