@@ -157,6 +157,10 @@ pub struct Options {
     #[arg(long, env = "PLIMSOLL_REPAIR_MODE", value_name = "MODE")]
     pub repair_mode: Option<RepairMode>,
 
+    /// Also repair, unasked, what the engine's own repair pass would, every few seconds
+    #[arg(long, env = "PLIMSOLL_REPAIR_LOOP", value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub repair_loop: Option<bool>,
+
     /// What to log, such as info or plimsoll=debug [default: info]
     #[arg(long, env = "PLIMSOLL_LOG", value_name = "FILTER")]
     pub log: Option<String>,
@@ -214,6 +218,7 @@ pub struct Config {
     pub metrics_namespace: Option<String>,
     pub allow_repair: bool,
     pub repair_mode: RepairMode,
+    pub repair_loop: bool,
     pub log: String,
     pub log_format: LogFormat,
 }
@@ -280,6 +285,7 @@ impl Options {
             metrics_namespace: self.metrics_namespace.or(below.metrics_namespace),
             allow_repair: self.allow_repair.or(below.allow_repair),
             repair_mode: self.repair_mode.or(below.repair_mode),
+            repair_loop: self.repair_loop.or(below.repair_loop),
             log: self.log.or(below.log),
             log_format: self.log_format.or(below.log_format),
         }
@@ -313,6 +319,7 @@ impl Options {
                 .filter(|namespace| !namespace.is_empty()),
             allow_repair: self.allow_repair.unwrap_or(false),
             repair_mode: self.repair_mode.unwrap_or_default(),
+            repair_loop: self.repair_loop.unwrap_or(false),
             log: self.log.unwrap_or_else(|| "info".into()),
             log_format: self.log_format.unwrap_or_default(),
         }
@@ -435,6 +442,7 @@ impl Config {
                 RepairMode::Nudge => "nudge",
             }),
         );
+        line("repair_loop", Some(self.repair_loop.into()));
         line("log", text(&self.log));
         line(
             "log_format",

@@ -6,10 +6,15 @@ use tokio::net::TcpListener;
 
 use super::CliError;
 use crate::{
+    clock::Clock,
     config::Config,
-    db::Db,
+    db::{Db, Exclusive},
     durable::{
         engine_config::EngineConfig,
+        repair::{
+            Judged,
+            pass::{self, Asked},
+        },
         store::{runs::counts::CountCache, schema},
     },
     web::{
@@ -29,6 +34,11 @@ pub async fn run(config: &Config) -> Result<(), CliError> {
     let prepared = Prepared::new(config)?;
     let db = Db::connect(&config.database(url)).await?;
     let db = checked(db).await?;
+    if config.repair_loop && !config.allow_repair {
+        return Err(CliError::Usage(
+            "--repair-loop writes to the engine's database: say --allow-repair too".into(),
+        ));
+    }
     let repairs = if config.allow_repair {
         Some(repairs(config, url, &db).await?)
     } else {
@@ -130,9 +140,13 @@ impl Prepared {
         if let Some(collector) = &app.collector {
             collector.start();
         }
+        let looping = repairs
+            .clone()
+            .filter(|_| config.repair_loop)
+            .map(|repairs| tokio::spawn(repair_loop(repairs.db, config.clock, app.clone())));
         println!("Plimsoll{}: {start}", if demo { " demo" } else { "" });
         tracing::info!(%address, database = db.dialect().name(), repairs = repairs.is_some(), "serving");
-        let served = axum::serve(listener, routes::router(app))
+        let served = axum::serve(listener, routes::router(app.clone()))
             .with_graceful_shutdown(asked_to_stop())
             .into_future();
         let served = tokio::select! {
@@ -143,12 +157,60 @@ impl Prepared {
             }
         };
         served.map_err(|error| CliError::Failed(format!("the server stopped: {error}")))?;
+        // A pass that is under way ends with the transaction it is in: all of it or nothing.
+        if let Some(looping) = looping {
+            looping.abort();
+        }
         db.close().await;
         if let Some(repairs) = repairs {
             repairs.db.close().await;
         }
         tracing::info!("stopped");
         Ok(())
+    }
+}
+
+/// Repairs on the engine's own interval, of several copies only one.
+async fn repair_loop(db: Db, clock: Clock, app: App) {
+    let seconds = app.engine.at_least("task_repair.loop_throttle_seconds", 1);
+    let mut beat = tokio::time::interval(Duration::from_secs(seconds.unsigned_abs()));
+    beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let judged = Judged {
+        clock,
+        config: &app.engine,
+    };
+    let mut right: Option<Exclusive> = None;
+    loop {
+        beat.tick().await;
+        let held = match &mut right {
+            Some(right) => right.is_held().await,
+            None => false,
+        };
+        if !held {
+            right = match db.exclusive(pass::LOCK).await {
+                Ok(right) => right,
+                Err(error) => {
+                    tracing::warn!(%error, "the repair loop cannot ask for its turn");
+                    None
+                }
+            };
+        }
+        if right.is_none() {
+            continue;
+        }
+        match pass::pass(&db, judged, &Asked::default()).await {
+            Ok(report) if report.dispatched_tasks > 0 || report.failed() => {
+                tracing::info!(
+                    repaired_existing_tasks = report.repaired_existing_tasks,
+                    repaired_missing_tasks = report.repaired_missing_tasks,
+                    deadline_expired_tasks_created = report.deadline_expired_tasks_created,
+                    failed = report.failed(),
+                    "repair pass"
+                );
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%error, "a repair pass failed"),
+        }
     }
 }
 

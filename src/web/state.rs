@@ -113,10 +113,9 @@ impl App {
     /// The right to repair, for a request that needs it.
     pub fn repairs(&self) -> Result<&Repairs, AppError> {
         self.repairs.as_ref().ok_or_else(|| AppError::Forbidden {
-            message: "This copy of Plimsoll is read-only.".to_owned(),
-            how:
-                "Start it with --allow-repair, and a database user that may write, to repair runs."
-                    .to_owned(),
+            message: "This copy of Plimsoll is read-only: it was started without --allow-repair."
+                .to_owned(),
+            how: "Start it with --allow-repair and a database user that may write.".to_owned(),
         })
     }
 

@@ -17,8 +17,21 @@ use serde_json::{Map, Value, json};
 pub type Dump = BTreeMap<&'static str, BTreeMap<String, Map<String, Value>>>;
 
 pub async fn dump(db: &Db) -> Dump {
+    taken(db, None).await
+}
+
+/// The rows of one run alone.
+pub async fn dump_run(db: &Db, run_id: &str) -> Dump {
+    taken(db, Some(run_id)).await
+}
+
+async fn taken(db: &Db, run_id: Option<&str>) -> Dump {
     let mut found = Dump::new();
     for table in tables() {
+        let owner = match table.name {
+            "workflow_runs" | "workflow_run_summaries" => Some("id"),
+            _ => table.column("workflow_run_id").map(|column| column.name),
+        };
         let mut q = db.statement();
         for (n, column) in table.columns.iter().enumerate() {
             q.push(if n == 0 { "select \"" } else { ", \"" })
@@ -26,6 +39,13 @@ pub async fn dump(db: &Db) -> Dump {
                 .push("\"");
         }
         q.push(" from {").push(table.name).push("}");
+        match (run_id, owner) {
+            (Some(run_id), Some(owner)) => {
+                q.push(" where ").push(owner).push(" = ").bind(run_id);
+            }
+            (Some(_), None) => continue,
+            (None, _) => {}
+        }
         let mut rows = BTreeMap::new();
         for mut row in db.fetch(q).await.expect("the rows are readable") {
             let mut cells = Map::new();

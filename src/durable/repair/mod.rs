@@ -7,6 +7,7 @@
 
 pub mod apply;
 pub mod change;
+pub mod pass;
 pub mod php_json;
 pub mod plan;
 pub mod refusal;

@@ -61,6 +61,13 @@ impl Kind {
     }
 }
 
+/// Who recovers a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum By {
+    Operator,
+    Pass,
+}
+
 /// The task a repair brings back.
 #[derive(Clone, Debug)]
 pub(super) struct Made {
@@ -97,7 +104,7 @@ pub fn plan(p: &Projected<'_>, request: &Request, ids: &NewIds) -> Result<Repair
     repair_gate::now(p).map_err(Refusal::Blocked)?;
     let mut draft = Draft::new(p, ids);
     let made = match recover::first(p) {
-        Some((task, kind)) => recover::recover(&mut draft, task, kind)?,
+        Some((task, kind)) => recover::recover(&mut draft, task, kind, By::Operator)?,
         None => missing::create(&mut draft)?,
     };
     match request.mode {
@@ -117,24 +124,20 @@ pub fn of_task(p: &Projected<'_>, task_id: &str, ids: &NewIds) -> Result<RepairP
     let task = task.ok_or_else(|| not_needed.clone())?;
     let kind = recover::in_transport(p.cx, task).ok_or(not_needed)?;
     let mut draft = Draft::new(p, ids);
-    let made = recover::recover(&mut draft, task, kind)?;
+    let made = recover::recover(&mut draft, task, kind, By::Pass)?;
     Ok(finish(draft, made, None))
 }
 
 /// What the engine's pass does for a run whose task is gone.
 pub fn of_missing(p: &Projected<'_>, ids: &NewIds) -> Result<RepairPlan, Refusal> {
-    repair_gate::now(p).map_err(Refusal::Blocked)?;
+    open_and_current(p)?;
+    // Only an operator knows whether code that fits the history has been deployed.
+    if p.standing.liveness_state != LivenessState::RepairNeeded || p.standing.next_task_id.is_some()
+    {
+        return Err(Refusal::Blocked(RepairBlockedReason::RepairNotNeeded));
+    }
     let mut draft = Draft::new(p, ids);
-    let made = match recover::first(p) {
-        Some((task, kind)) if kind != Kind::ReplayBlocked => {
-            recover::recover(&mut draft, task, kind)?
-        }
-        // Only an operator knows whether code that fits the history has been deployed.
-        Some(_) => {
-            return Err(Refusal::Blocked(RepairBlockedReason::UnsupportedHistory));
-        }
-        None => missing::create(&mut draft)?,
-    };
+    let made = missing::create(&mut draft)?;
     Ok(finish(draft, made, None))
 }
 

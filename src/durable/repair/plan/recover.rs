@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 
-use super::{Kind, Made, draft::Draft};
+use super::{By, Kind, Made, draft::Draft};
 use crate::{
     db::Json,
     durable::{
@@ -61,7 +61,12 @@ pub(super) fn in_transport(cx: Context<'_>, task: &TaskRow) -> Option<Kind> {
     }
 }
 
-pub(super) fn recover(draft: &mut Draft<'_>, task: &TaskRow, kind: Kind) -> Result<Made, Refusal> {
+pub(super) fn recover(
+    draft: &mut Draft<'_>,
+    task: &TaskRow,
+    kind: Kind,
+    by: By,
+) -> Result<Made, Refusal> {
     let now = draft.p.cx.now;
     let mut recorded = TaskRow {
         repair_count: task.repair_count + 1,
@@ -69,6 +74,12 @@ pub(super) fn recover(draft: &mut Draft<'_>, task: &TaskRow, kind: Kind) -> Resu
         last_error: None,
         ..task.clone()
     };
+    // A task from before its run had a marker gets it.
+    let marker = task.compatibility.as_deref().unwrap_or_default();
+    if by == By::Pass && marker.trim().is_empty() {
+        let of_run = draft.p.cx.snapshot.run.compatibility.clone();
+        recorded.compatibility = of_run.or(recorded.compatibility);
+    }
     let mut guards = vec![
         Guard::Is("status", task.status.cell()),
         Guard::Is("attempt_count", task.attempt_count.cell()),
