@@ -67,6 +67,15 @@ pub(super) fn table(app: &App) -> Router<App> {
             &at("/api/instances/{instance}/runs/{run}/history-export"),
             get(api::export::selected),
         )
+        .route(&at("/api/flows/{id}/repair"), post(api::repair::by_any_id))
+        .route(
+            &at("/api/instances/{instance}/repair"),
+            post(api::repair::current),
+        )
+        .route(
+            &at("/api/instances/{instance}/runs/{run}/repair"),
+            post(api::repair::selected),
+        )
         // What pages are made of.
         .route(&at("/assets/{*path}"), get(assets::show))
         .fallback(async || AppError::no_such_page());
