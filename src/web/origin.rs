@@ -1,7 +1,12 @@
 //! Who may write: a page of ours, or a script. Another site's page, which a browser would lend
 //! the operator's network and identity to, may not.
 
+use std::fmt;
+
 use axum::http::{HeaderMap, header};
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
+use ulid::Ulid;
 
 use crate::web::error::AppError;
 
@@ -40,6 +45,51 @@ pub fn require_json(headers: &HeaderMap) -> Result<(), AppError> {
     Err(AppError::BadRequest {
         message: "Send Content-Type: application/json.".to_owned(),
     })
+}
+
+/// What our forms carry, so that no other site's page can have made one: a token that only this
+/// process can give, for one purpose.
+#[derive(Clone)]
+pub struct Forms(Hmac<Sha256>);
+
+impl fmt::Debug for Forms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Forms").finish_non_exhaustive()
+    }
+}
+
+impl Default for Forms {
+    fn default() -> Self {
+        let secret = [Ulid::generate(), Ulid::generate()].map(|id| id.to_bytes());
+        Self(Hmac::new_from_slice(&secret.concat()).expect("a key of any length will do"))
+    }
+}
+
+impl Forms {
+    pub fn token(&self, purpose: &str) -> String {
+        let bytes = self.of(purpose).finalize().into_bytes();
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    pub fn check(&self, purpose: &str, token: &str) -> Result<(), AppError> {
+        // Both are hashed, so that how long the comparison takes tells nothing of either.
+        let same = self.of(token).finalize() == self.of(&self.token(purpose)).finalize();
+        if same {
+            return Ok(());
+        }
+        Err(AppError::Forbidden {
+            message:
+                "This form is not from this copy of Plimsoll, or from before it was restarted."
+                    .to_owned(),
+            how: "Open the page again and repeat.".to_owned(),
+        })
+    }
+
+    fn of(&self, text: &str) -> Hmac<Sha256> {
+        let mut mac = self.0.clone();
+        mac.update(text.as_bytes());
+        mac
+    }
 }
 
 #[cfg(test)]

@@ -38,6 +38,10 @@ pub(super) fn table(app: &App) -> Router<App> {
             &at("/instances/{instance}/runs/{run}/payload"),
             get(run::payload::show),
         )
+        .route(
+            &at("/instances/{instance}/runs/{run}/repair"),
+            get(run::repair::show).post(run::repair::ask),
+        )
         .route(&at("/instances/{instance}/runs/{run}/card"), get(run::card))
         .route(&at("/styleguide"), get(styleguide::show))
         .route(&at("/theme"), post(choose::theme))

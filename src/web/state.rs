@@ -19,6 +19,7 @@ use crate::durable::store::runs::counts::CountCache;
 use crate::web::collector::{self, Collector};
 use crate::web::error::AppError;
 use crate::web::kept::KeptPages;
+use crate::web::origin::Forms;
 use crate::web::telemetry::Telemetry;
 
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -35,6 +36,8 @@ pub struct Settings {
     pub zone: Tz,
     /// What may be repaired, and how; without it nothing is ever written.
     pub repairs: Option<Repairs>,
+    /// What makes our forms ours.
+    pub forms: Forms,
     pub demo: bool,
     /// The engine's database; without one only exported bundles can be opened.
     pub db: Option<Db>,
@@ -80,6 +83,7 @@ impl Default for Settings {
             clock: Clock::System,
             zone: Tz::UTC,
             repairs: None,
+            forms: Forms::default(),
             demo: false,
             db: None,
             engine: EngineConfig::defaults(),

@@ -5,7 +5,7 @@ use axum::{
     Json,
     body::Bytes,
     extract::{self as http, FromRequest, Path, State},
-    http::StatusCode,
+    http::{HeaderMap, Method, StatusCode},
     response::{IntoResponse as _, Response},
 };
 use serde::{Deserialize, Serialize};
@@ -59,7 +59,12 @@ impl FromRequest<App> for Wish {
         origin::refuse_other_sites(request.headers())?;
         origin::require_json(request.headers())?;
         let repairs = app.repairs()?.clone();
-        let caller = caller(&request);
+        let caller = caller(
+            request.method(),
+            request.uri().path(),
+            request.headers(),
+            request.extensions().get(),
+        );
         let body = Bytes::from_request(request, app).await;
         let body =
             body.map_err(|refused| AppError::from_refusal(refused.status(), refused.body_text()))?;
@@ -71,15 +76,15 @@ impl FromRequest<App> for Wish {
     }
 }
 
-fn caller(request: &http::Request) -> Caller {
-    let id = request.extensions().get::<RequestId>();
-    let correlation = request.headers().get("x-correlation-id");
+/// Who asks, as far as the request says.
+pub fn caller(method: &Method, path: &str, headers: &HeaderMap, id: Option<&RequestId>) -> Caller {
+    let correlation = headers.get("x-correlation-id");
     Caller {
         // Known when there is access control.
         principal: None,
         request: Some(HttpRequest {
-            method: request.method().to_string(),
-            path: request.uri().path().to_owned(),
+            method: method.to_string(),
+            path: path.to_owned(),
             request_id: id.map(|id| id.as_str().to_owned()),
             correlation_id: correlation
                 .and_then(|value| value.to_str().ok())
