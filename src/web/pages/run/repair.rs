@@ -44,6 +44,8 @@ struct RepairView {
     asked: Asked,
     /// What must be put right before anything is written.
     problems: Vec<String>,
+    /// The run is no longer as it was previewed, and nothing was written.
+    changed: bool,
 }
 
 /// The run, as its page names it.
@@ -57,8 +59,6 @@ struct Named {
 enum Stage {
     /// It could be done.
     Offered(Offer),
-    /// It was called for, and the run has changed since.
-    Changed(Box<Stage>),
     Refused {
         code: String,
         words: String,
@@ -155,8 +155,7 @@ pub async fn ask(
             respond(StatusCode::OK, layout, run, state, asked, vec![])
         }
         Err(ApplyError::StateChanged | ApplyError::Refused(_)) => {
-            let now = offered(&app, &run).await?;
-            let state = Stage::Changed(Box::new(now));
+            let state = offered(&app, &run).await?;
             respond(StatusCode::CONFLICT, layout, run, state, asked, vec![])
         }
         Err(ApplyError::NoSuchRun(_)) => Err(missing(&run.instance_id, Some(&run.run_id))),
@@ -176,9 +175,10 @@ fn respond(
         here: layout.run_href(&run.instance_id, &run.run_id),
         layout: layout.title("Repair").at(Nav::Runs),
         run,
-        stage: state,
+        stage,
         asked,
         problems,
+        changed: status == StatusCode::CONFLICT,
     };
     Ok((status, Html(view.render()?)).into_response())
 }
