@@ -140,19 +140,33 @@ impl Snapshot {
         self.rows(statement, Some(timeout)).try_collect().await
     }
 
-    /// Each row read as it arrives, so that rows and what is read from them never stand side by
-    /// side.
+    /// Hands on each row as it arrives, so that rows and what is read from them never stand side
+    /// by side.
+    pub async fn fetch_each(
+        &mut self,
+        statement: Statement,
+        mut each: impl FnMut(Row) -> Result<(), DbError>,
+    ) -> Result<(), DbError> {
+        let timeout = self.db.statement_timeout;
+        let mut rows = self.rows(statement, Some(timeout));
+        while let Some(row) = rows.next().await {
+            each(row?)?;
+        }
+        Ok(())
+    }
+
+    /// What is read from each row, as it arrives.
     pub async fn fetch_as<T>(
         &mut self,
         statement: Statement,
         read: impl Fn(&mut Row) -> Result<T, DbError>,
     ) -> Result<Vec<T>, DbError> {
-        let timeout = self.db.statement_timeout;
-        let mut rows = self.rows(statement, Some(timeout));
         let mut all = Vec::new();
-        while let Some(row) = rows.next().await {
-            all.push(read(&mut row?)?);
-        }
+        self.fetch_each(statement, |mut row| {
+            all.push(read(&mut row)?);
+            Ok(())
+        })
+        .await?;
         Ok(all)
     }
 

@@ -29,6 +29,7 @@ mod repair_races;
 mod rig;
 mod row_diff;
 mod run_history;
+mod run_kept;
 mod run_sections;
 mod schema;
 mod seed;
