@@ -83,9 +83,6 @@ fn lock_file(database: &str, name: &str) -> PathBuf {
         |path| path.to_string_lossy().into_owned(),
     );
     let digest = Sha256::digest(whole);
-    let short: String = digest[..8]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    std::env::temp_dir().join(format!("plimsoll-{name}-{short}.lock"))
+    let short = u64::from_be_bytes(digest[..8].try_into().unwrap_or_default());
+    std::env::temp_dir().join(format!("plimsoll-{name}-{short:016x}.lock"))
 }

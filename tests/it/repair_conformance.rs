@@ -63,7 +63,7 @@ fn cases(root: &Path) -> Vec<Case> {
         let mut results: Vec<String> = fs::read_dir(&folder)
             .expect("the scenario can be listed")
             .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-            .filter(|name| name.starts_with("repair-result") && name.ends_with(".json"))
+            .filter(|name| name.starts_with("repair-result"))
             .collect();
         results.sort();
         for result in results {

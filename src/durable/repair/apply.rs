@@ -94,7 +94,7 @@ pub async fn repair(
     let mut pause = PAUSE;
     for _ in 1..TRIES {
         match attempt(db, judged, run_id, goal, previewed).await {
-            Ok(Outcome::Done(plan)) => return Ok(plan),
+            Ok(Outcome::Done(plan)) => return Ok(*plan),
             Ok(Outcome::LostRace)
             | Err(ApplyError::Db(DbError::Busy(_) | DbError::Duplicate(_))) => {}
             Err(error) => return Err(error),
@@ -104,13 +104,13 @@ pub async fn repair(
         pause *= 2;
     }
     match attempt(db, judged, run_id, goal, previewed).await? {
-        Outcome::Done(plan) => Ok(plan),
+        Outcome::Done(plan) => Ok(*plan),
         Outcome::LostRace => Err(ApplyError::StateChanged),
     }
 }
 
 enum Outcome {
-    Done(RepairPlan),
+    Done(Box<RepairPlan>),
     /// Someone else wrote first; what is true now has to be looked at again.
     LostRace,
 }
@@ -151,7 +151,7 @@ async fn attempt(
         }
     }
     tx.commit().await?;
-    Ok(Outcome::Done(plan))
+    Ok(Outcome::Done(Box::new(plan)))
 }
 
 fn planned(

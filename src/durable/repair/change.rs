@@ -1,5 +1,7 @@
 //! What a repair writes, as data: shown before, compared at the moment of writing, then written.
 
+use std::fmt::Write as _;
+
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -135,8 +137,11 @@ pub fn digest(changes: &[RowChange], now: DateTime<Utc>, new_ids: &[&str]) -> St
             line(&[cell.column, &before, &told(&cell.after)]);
         }
     }
-    let hash = hash.finalize();
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut hex = String::with_capacity(64);
+    for byte in hash.finalize() {
+        let _ = write!(hex, "{byte:02x}");
+    }
+    hex
 }
 
 /// A JSON object without the members that are null, in the order given.

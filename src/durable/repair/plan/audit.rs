@@ -18,7 +18,7 @@ use crate::{
         store::past::History,
         stored::{
             AsCell as _, Cell, CommandRow, CommandStatus, CommandType, EventType, HistoryEvent,
-            RunRow, TaskRow,
+            RunRow, TaskRow, TaskType, WaitKind,
         },
     },
 };
@@ -126,7 +126,7 @@ fn payload(draft: &Draft<'_>, request: &Request, made: &Made) -> String {
         ),
         (
             "wait_kind".to_owned(),
-            text(standing.wait_kind.as_ref().map(|kind| kind.as_str())),
+            text(standing.wait_kind.as_ref().map(WaitKind::as_str)),
         ),
         ("task_id".to_owned(), text(Some(&made.task.id))),
         (
@@ -193,7 +193,7 @@ fn task_snapshot(made: &Made) -> Value {
     let task: &TaskRow = &made.recorded;
     let at = |at: Option<chrono::DateTime<chrono::Utc>>| json!(at.map(stamp));
     // A new row has no count of tries of its own, unless it continues those of an activity.
-    let counts = !made.inserted || task.task_type == crate::durable::stored::TaskType::Activity;
+    let counts = !made.inserted || task.task_type == TaskType::Activity;
     object([
         ("id", json!(task.id)),
         ("type", json!(task.task_type)),

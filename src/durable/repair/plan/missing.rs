@@ -203,29 +203,28 @@ fn condition_timeout(draft: &mut Draft<'_>) -> Result<New, Refusal> {
             json!(wait.condition_definition_fingerprint),
         ),
     ];
-    Ok(match wait.timeout_fired_at {
-        Some(fired_at) => {
-            let [id, key, fingerprint] = identity;
-            let payload = object([
-                ("workflow_wait_kind", json!("condition")),
-                ("open_wait_id", json!(wait_id)),
-                ("resume_source_kind", json!("timer")),
-                ("resume_source_id", json!(timer.id)),
-                ("timer_id", json!(timer.id)),
-                id,
-                key,
-                fingerprint,
-                ("workflow_sequence", json!(wait.sequence)),
-            ]);
-            New::workflow(Kind::MissingConditionTimeout, Some(fired_at), payload)
-        }
-        None => {
-            let [id, key, fingerprint] = identity;
-            let payload = object([("timer_id", json!(timer.id)), id, key, fingerprint]);
-            let at = not_before(p, wait.deadline_at.or(timer.fire_at));
-            New::timer(Kind::MissingConditionTimeout, at, payload)
-        }
-    })
+    let [id, key, fingerprint] = identity;
+    if let Some(fired_at) = wait.timeout_fired_at {
+        let payload = object([
+            ("workflow_wait_kind", json!("condition")),
+            ("open_wait_id", json!(wait_id)),
+            ("resume_source_kind", json!("timer")),
+            ("resume_source_id", json!(timer.id)),
+            ("timer_id", json!(timer.id)),
+            id,
+            key,
+            fingerprint,
+            ("workflow_sequence", json!(wait.sequence)),
+        ]);
+        return Ok(New::workflow(
+            Kind::MissingConditionTimeout,
+            Some(fired_at),
+            payload,
+        ));
+    }
+    let payload = object([("timer_id", json!(timer.id)), id, key, fingerprint]);
+    let at = not_before(p, wait.deadline_at.or(timer.fire_at));
+    Ok(New::timer(Kind::MissingConditionTimeout, Some(at), payload))
 }
 
 fn signal_timeout(draft: &mut Draft<'_>) -> Result<New, Refusal> {
@@ -237,35 +236,35 @@ fn signal_timeout(draft: &mut Draft<'_>) -> Result<New, Refusal> {
         .find(|wait| Some(wait.signal_wait_id.as_str()) == wait_id)
         .ok_or_else(|| gone("the signal wait"))?;
     let timer = restore::timer(draft, wait.timer_id.as_deref())?;
-    Ok(match wait.timeout_fired_at {
-        Some(fired_at) => {
-            let payload = object([
-                ("workflow_wait_kind", json!("signal")),
-                ("open_wait_id", json!(wait_id)),
-                ("resume_source_kind", json!("timer")),
-                ("resume_source_id", json!(timer.id)),
-                ("timer_id", json!(timer.id)),
-                ("signal_wait_id", json!(wait.signal_wait_id)),
-                ("signal_name", json!(wait.signal_name)),
-                ("workflow_sequence", json!(wait.sequence)),
-            ]);
-            New::workflow(Kind::MissingSignalTimeout, Some(fired_at), payload)
-        }
-        None => {
-            let payload = object([
-                ("timer_id", json!(timer.id)),
-                ("signal_wait_id", json!(wait.signal_wait_id)),
-                ("signal_name", json!(wait.signal_name)),
-            ]);
-            let at = not_before(p, wait.deadline_at.or(timer.fire_at));
-            New::timer(Kind::MissingSignalTimeout, at, payload)
-        }
-    })
+    if let Some(fired_at) = wait.timeout_fired_at {
+        let payload = object([
+            ("workflow_wait_kind", json!("signal")),
+            ("open_wait_id", json!(wait_id)),
+            ("resume_source_kind", json!("timer")),
+            ("resume_source_id", json!(timer.id)),
+            ("timer_id", json!(timer.id)),
+            ("signal_wait_id", json!(wait.signal_wait_id)),
+            ("signal_name", json!(wait.signal_name)),
+            ("workflow_sequence", json!(wait.sequence)),
+        ]);
+        return Ok(New::workflow(
+            Kind::MissingSignalTimeout,
+            Some(fired_at),
+            payload,
+        ));
+    }
+    let payload = object([
+        ("timer_id", json!(timer.id)),
+        ("signal_wait_id", json!(wait.signal_wait_id)),
+        ("signal_name", json!(wait.signal_name)),
+    ]);
+    let at = not_before(p, wait.deadline_at.or(timer.fire_at));
+    Ok(New::timer(Kind::MissingSignalTimeout, Some(at), payload))
 }
 
 /// The moment if it is still to come, else now.
-fn not_before(p: &Projected<'_>, at: Option<DateTime<Utc>>) -> Option<DateTime<Utc>> {
-    Some(at.filter(|at| *at > p.cx.now).unwrap_or(p.cx.now))
+fn not_before(p: &Projected<'_>, at: Option<DateTime<Utc>>) -> DateTime<Utc> {
+    at.filter(|at| *at > p.cx.now).unwrap_or(p.cx.now)
 }
 
 /// The accepted update, under the same identity; its lifecycle row where that is gone too.

@@ -111,7 +111,7 @@ pub fn plan(p: &Projected<'_>, request: &Request, ids: &NewIds) -> Result<Repair
         Mode::Nudge => nudge(p, &made, ids),
         Mode::Direct => {
             let command = audit::record(&mut draft, request, &made)?;
-            Ok(finish(draft, made, Some(command)))
+            Ok(finish(draft, &made, Some(command)))
         }
     }
 }
@@ -125,7 +125,7 @@ pub fn of_task(p: &Projected<'_>, task_id: &str, ids: &NewIds) -> Result<RepairP
     let kind = recover::in_transport(p.cx, task).ok_or(not_needed)?;
     let mut draft = Draft::new(p, ids);
     let made = recover::recover(&mut draft, task, kind, By::Pass)?;
-    Ok(finish(draft, made, None))
+    Ok(finish(draft, &made, None))
 }
 
 /// What the engine's pass does for a run whose task is gone.
@@ -138,7 +138,7 @@ pub fn of_missing(p: &Projected<'_>, ids: &NewIds) -> Result<RepairPlan, Refusal
     }
     let mut draft = Draft::new(p, ids);
     let made = missing::create(&mut draft)?;
-    Ok(finish(draft, made, None))
+    Ok(finish(draft, &made, None))
 }
 
 /// What the engine's pass does for a run past its deadline: the workflow task that will close it.
@@ -146,7 +146,7 @@ pub fn of_deadline(p: &Projected<'_>, ids: &NewIds) -> Result<RepairPlan, Refusa
     open_and_current(p)?;
     let mut draft = Draft::new(p, ids);
     let made = missing::deadline(&mut draft)?;
-    Ok(finish(draft, made, None))
+    Ok(finish(draft, &made, None))
 }
 
 fn open_and_current(p: &Projected<'_>) -> Result<(), Refusal> {
@@ -158,8 +158,8 @@ fn open_and_current(p: &Projected<'_>) -> Result<(), Refusal> {
     }
 }
 
-fn finish(mut draft: Draft<'_>, made: Made, command: Option<CommandRow>) -> RepairPlan {
-    let after = summary::project(&mut draft, &made);
+fn finish(mut draft: Draft<'_>, made: &Made, command: Option<CommandRow>) -> RepairPlan {
+    let after = summary::project(&mut draft, made);
     let p = draft.p;
     RepairPlan {
         run_id: p.cx.snapshot.run.id.clone(),
@@ -170,7 +170,7 @@ fn finish(mut draft: Draft<'_>, made: Made, command: Option<CommandRow>) -> Repa
         task_type: made.task.task_type.to_string(),
         command,
         after,
-        words: words::direct(p, &made, &draft.changes),
+        words: words::direct(p, made, &draft.changes),
         digest: change::digest(&draft.changes, p.cx.now, &draft.ids.all()),
         changes: draft.changes,
     }

@@ -163,56 +163,32 @@ fn expire_attempt(draft: &mut Draft<'_>, task: &mut TaskRow) {
                 row.activity_execution_id == execution.id && row.attempt_number == number
             })
         });
-    let attempt_id = match known {
-        Some(row) => {
-            if row.status == AttemptStatus::Running {
-                let expired = AttemptRow {
-                    status: AttemptStatus::Expired,
-                    lease_expires_at: None,
-                    closed_at: row.closed_at.or(Some(now)),
-                    updated_at: Some(now),
-                    ..row.clone()
-                };
-                draft.update(
-                    AttemptRow::TABLE,
-                    &row.id,
-                    row.cells(),
-                    expired.cells(),
-                    vec![Guard::Is("status", row.status.cell())],
-                );
-                for row in &mut draft.after.attempts {
-                    if row.id == expired.id {
-                        row.clone_from(&expired);
-                    }
-                }
-            }
-            row.id.clone()
+    let attempt_id = if let Some(row) = known {
+        if row.status == AttemptStatus::Running {
+            close_attempt(draft, row);
         }
-        None => {
-            let id = current.map_or_else(|| draft.ids.attempt.clone(), str::to_owned);
-            let expired = AttemptRow {
-                id: id.clone(),
-                workflow_run_id: execution.workflow_run_id.clone(),
-                activity_execution_id: execution.id.clone(),
-                workflow_task_id: Some(task.id.clone()),
-                attempt_number: number,
-                status: AttemptStatus::Expired,
-                lease_owner: snapshot
-                    .tasks
-                    .iter()
-                    .find(|row| row.id == task.id)
-                    .and_then(|row| row.lease_owner.clone()),
-                started_at: execution.started_at.or(execution.created_at).or(Some(now)),
-                last_heartbeat_at: execution.last_heartbeat_at,
-                lease_expires_at: None,
-                closed_at: Some(now),
-                created_at: Some(now),
-                updated_at: Some(now),
-            };
-            draft.insert(AttemptRow::TABLE, &id, expired.cells());
-            draft.after.attempts.push(expired);
-            id
-        }
+        row.id.clone()
+    } else {
+        let id = current.map_or_else(|| draft.ids.attempt.clone(), str::to_owned);
+        let held = snapshot.tasks.iter().find(|row| row.id == task.id);
+        let expired = AttemptRow {
+            id: id.clone(),
+            workflow_run_id: execution.workflow_run_id.clone(),
+            activity_execution_id: execution.id.clone(),
+            workflow_task_id: Some(task.id.clone()),
+            attempt_number: number,
+            status: AttemptStatus::Expired,
+            lease_owner: held.and_then(|row| row.lease_owner.clone()),
+            started_at: execution.started_at.or(execution.created_at).or(Some(now)),
+            last_heartbeat_at: execution.last_heartbeat_at,
+            lease_expires_at: None,
+            closed_at: Some(now),
+            created_at: Some(now),
+            updated_at: Some(now),
+        };
+        draft.insert(AttemptRow::TABLE, &id, expired.cells());
+        draft.after.attempts.push(expired);
+        id
     };
     let synced = ExecutionRow {
         current_attempt_id: Some(attempt_id),
@@ -235,6 +211,29 @@ fn expire_attempt(draft: &mut Draft<'_>, task: &mut TaskRow) {
             if row.id == synced.id {
                 row.clone_from(&synced);
             }
+        }
+    }
+}
+
+fn close_attempt(draft: &mut Draft<'_>, row: &AttemptRow) {
+    let now = draft.p.cx.now;
+    let expired = AttemptRow {
+        status: AttemptStatus::Expired,
+        lease_expires_at: None,
+        closed_at: row.closed_at.or(Some(now)),
+        updated_at: Some(now),
+        ..row.clone()
+    };
+    draft.update(
+        AttemptRow::TABLE,
+        &row.id,
+        row.cells(),
+        expired.cells(),
+        vec![Guard::Is("status", row.status.cell())],
+    );
+    for row in &mut draft.after.attempts {
+        if row.id == expired.id {
+            row.clone_from(&expired);
         }
     }
 }

@@ -10,8 +10,8 @@ use crate::{
         projection::{activities::Activity, authority},
         repair::{php_json, refusal::Refusal},
         stored::{
-            ActivityStatus, AsCell as _, EventType, ExecutionRow, TimerRow, UpdateRow,
-            UpdateStatus, loose::Raw, payloads::update::UpdateEvent,
+            ActivityStatus, AsCell as _, EventType, ExecutionRow, HistoryEvent, TimerRow,
+            UpdateRow, UpdateStatus, loose::Raw, payloads::update::UpdateEvent,
         },
     },
 };
@@ -146,7 +146,7 @@ pub(super) fn update(draft: &mut Draft<'_>, id: &str) -> Result<String, Refusal>
         .events
         .iter()
         .filter(|event| event.event_type == EventType::UpdateAccepted)
-        .map(|event| event.as_payload::<UpdateEvent>())
+        .map(HistoryEvent::as_payload::<UpdateEvent>)
         .find(|event| event.update_id.as_deref() == Some(id))
         .ok_or_else(refused)?;
     let (Some(command_id), Some(name)) = (known.command_id.clone(), known.name.clone()) else {

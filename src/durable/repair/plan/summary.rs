@@ -54,7 +54,8 @@ pub(super) fn project(draft: &mut Draft<'_>, made: &Made) -> Standing {
         history_fan_out: budget.history_fan_out,
         continue_as_new_recommended: budget.continue_as_new_recommended,
         history_budget_pressure: Some(budget.history_budget_pressure.as_str().to_owned()),
-        updated_at: Some(before.now),
+        // The engine's word for when the run last moved, not for when the row was written.
+        updated_at: draft.after.run.last_progress_at.or(summary.updated_at),
         ..summary.clone()
     };
     let id = summary.id.clone();
