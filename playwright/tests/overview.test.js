@@ -96,9 +96,7 @@ describe('overview', () => {
         await notice.waitFor({ timeout: 40_000 });
         assert.equal(await page.locator('.tiles').innerText(), tiles);
         assert.ok(await page.locator('svg.week rect').count());
-        const { origin } = new URL(base);
-        assert.equal((await fetch(`${origin}/livez`)).status, 200);
-        assert.equal((await fetch(`${origin}/readyz`)).status, 503);
+        assert.equal((await fetch(new URL('/livez', base))).status, 200);
         await page.reload();
         assert.equal(await page.locator('.tiles').innerText(), tiles);
       });
