@@ -17,6 +17,7 @@ use crate::durable::store::past::HistoryCache;
 use crate::durable::store::runs::counts::CountCache;
 use crate::web::collector::{self, Collector};
 use crate::web::error::AppError;
+use crate::web::kept::KeptPages;
 use crate::web::telemetry::Telemetry;
 
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -43,6 +44,8 @@ pub struct Settings {
     pub counts: CountCache,
     /// Histories that were read already.
     pub past: HistoryCache,
+    /// Pages of long runs, while nothing about them changes.
+    pub kept: KeptPages,
     /// How the fleet's numbers are gathered.
     pub gathering: collector::Options,
     /// What gathers them; made with the app where there is a database.
@@ -73,6 +76,7 @@ impl Default for Settings {
             export: ExportSettings::default(),
             counts: CountCache::default(),
             past: HistoryCache::default(),
+            kept: KeptPages::default(),
             gathering: collector::Options::default(),
             collector: None,
             telemetry: Telemetry::default(),

@@ -23,6 +23,7 @@ mod reading;
 mod reading_changes_nothing;
 mod rig;
 mod run_history;
+mod run_kept;
 mod run_sections;
 mod schema;
 mod seed;

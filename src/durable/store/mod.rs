@@ -11,3 +11,4 @@ pub(in crate::durable) mod run_rows;
 pub mod runs;
 pub mod schema;
 pub mod snapshot;
+pub mod state;
