@@ -161,6 +161,21 @@ impl Snapshot {
         Ok(())
     }
 
+    /// What is read from each row, as it arrives.
+    pub async fn fetch_as<T>(
+        &mut self,
+        statement: Statement,
+        read: impl Fn(&mut Row) -> Result<T, DbError>,
+    ) -> Result<Vec<T>, DbError> {
+        let mut all = Vec::new();
+        self.fetch_each(statement, |mut row| {
+            all.push(read(&mut row)?);
+            Ok(())
+        })
+        .await?;
+        Ok(all)
+    }
+
     pub async fn fetch_one(&mut self, statement: Statement) -> Result<Option<Row>, DbError> {
         Ok(self.fetch(statement).await?.into_iter().next())
     }
