@@ -5,4 +5,5 @@ pub mod exposition;
 pub mod flows;
 pub mod metrics;
 pub mod prometheus;
+mod queue_series;
 pub mod runs;

@@ -85,17 +85,12 @@ pub(super) async fn groups(
     if scope.namespace.is_some() {
         return Ok(RepairGroups::default());
     }
-    let read = |rows: Vec<crate::db::Row>| -> Result<Vec<RepairGroup>, DbError> {
-        rows.into_iter()
-            .map(|mut row| RepairGroup::read(&mut row))
-            .collect()
-    };
     Ok(RepairGroups {
-        tasks: read(sql::all(snapshot, scope, TASKS).await?)?,
-        runs: read(sql::all(snapshot, scope, RUNS).await?)?,
-        oldest_missing_run_started_at: match sql::one(snapshot, scope, OLDEST_RUN).await? {
-            Some(mut row) => row.opt_time("oldest")?.map(Stamp),
-            None => None,
-        },
+        tasks: sql::all(snapshot, scope, TASKS, RepairGroup::read).await?,
+        runs: sql::all(snapshot, scope, RUNS, RepairGroup::read).await?,
+        oldest_missing_run_started_at: sql::one(snapshot, scope, OLDEST_RUN, |row| {
+            Ok(row.opt_time("oldest")?.map(Stamp))
+        })
+        .await?,
     })
 }
