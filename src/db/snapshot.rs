@@ -8,10 +8,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use chrono::{DateTime, Utc};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream::BoxStream};
 use sqlx::{AssertSqlSafe, MySql, Postgres, Sqlite, Transaction};
 
-use super::{Db, DbError, Dialect, Pool, Row, Statement, count::sent, driver};
+use super::{Db, DbError, Dialect, Pool, Row, Statement, count::sent, driver, row};
 
 /// How many instructions of SQLite's virtual machine pass between two looks at the deadline.
 const SQLITE_STEPS_PER_CHECK: i32 = 20_000;
@@ -133,6 +134,11 @@ impl Snapshot {
 
     pub fn statement(&self) -> Statement {
         self.db.statement()
+    }
+
+    /// A time the engine wrote, where it comes as part of a text.
+    pub fn stored_time(&self, text: &str) -> Option<DateTime<Utc>> {
+        row::stored_time(text, self.db.zone)
     }
 
     pub async fn fetch(&mut self, statement: Statement) -> Result<Vec<Row>, DbError> {

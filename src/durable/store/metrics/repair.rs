@@ -130,10 +130,10 @@ pub(super) async fn groups(
     Ok(RepairGroups {
         tasks: task_groups(snapshot, scope, all).await?,
         runs: run_groups(snapshot, scope, all).await?,
-        oldest_missing_run_started_at: match sql::one(snapshot, scope, OLDEST_RUN).await? {
-            Some(mut row) => row.opt_time("oldest")?.map(Stamp),
-            None => None,
-        },
+        oldest_missing_run_started_at: sql::one(snapshot, scope, OLDEST_RUN, |row| {
+            Ok(row.opt_time("oldest")?.map(Stamp))
+        })
+        .await?,
     })
 }
 
