@@ -2,6 +2,7 @@
 
 mod demo;
 mod export;
+mod repair_pass;
 pub mod seed;
 mod serve;
 mod verify;
@@ -38,6 +39,8 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Fill a database with made-up, consistent runs: the same ones for the same seed and clock
     Seed(seed::SeedArgs),
+    /// Repair once all that the engine's own repair pass would: exit 1 when something could not be
+    RepairPass(repair_pass::RepairPassArgs),
     /// Write one run's history as a sealed bundle
     Export(export::ExportArgs),
     /// Check exported bundles: exit 0 sealed and intact, 1 altered or wrong key, 2 not a bundle
@@ -108,6 +111,7 @@ pub fn main() -> ExitCode {
             Command::Serve(args) => serve(args).await,
             Command::Demo(args) => demo::run(args).await,
             Command::Seed(args) => seed::run(args).await.map_err(CliError::from),
+            Command::RepairPass(args) => repair_pass::run(args).await,
             Command::Export(args) => export::run(args).await,
             // Needs no runtime, and its exit code says more.
             Command::Verify(_) => Ok(()),

@@ -231,6 +231,11 @@ impl WriteTx {
         self.0.fetch(statement).await
     }
 
+    /// For what reads through a snapshot, and must see what this transaction sees.
+    pub fn reading(&mut self) -> &mut Snapshot {
+        &mut self.0
+    }
+
     /// Runs one statement and says how many rows it touched.
     pub async fn execute(&mut self, statement: Statement) -> Result<u64, DbError> {
         sent(&statement);

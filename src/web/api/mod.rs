@@ -6,4 +6,5 @@ pub mod flows;
 pub mod metrics;
 pub mod prometheus;
 mod queue_series;
+pub mod repair;
 pub mod runs;

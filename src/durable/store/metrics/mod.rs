@@ -7,7 +7,7 @@
 mod activities;
 mod limits;
 mod queues;
-mod repair;
+pub mod repair;
 mod runs;
 mod sections;
 mod sql;
