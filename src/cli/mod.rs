@@ -2,6 +2,7 @@
 
 mod demo;
 mod export;
+mod open;
 pub mod seed;
 mod serve;
 mod verify;
@@ -40,6 +41,8 @@ enum Command {
     Seed(seed::SeedArgs),
     /// Write one run's history as a sealed bundle
     Export(export::ExportArgs),
+    /// Show an exported bundle as the run's own page, without any database
+    Open(open::OpenArgs),
     /// Check exported bundles: exit 0 sealed and intact, 1 altered or wrong key, 2 not a bundle
     Verify(verify::VerifyArgs),
 }
@@ -109,6 +112,7 @@ pub fn main() -> ExitCode {
             Command::Demo(args) => demo::run(args).await,
             Command::Seed(args) => seed::run(args).await.map_err(CliError::from),
             Command::Export(args) => export::run(args).await,
+            Command::Open(args) => open::run(args).await,
             // Needs no runtime, and its exit code says more.
             Command::Verify(_) => Ok(()),
         }

@@ -104,21 +104,26 @@ impl Prepared {
         }
         println!("Plimsoll{}: {start}", if demo { " demo" } else { "" });
         tracing::info!(%address, database = db.dialect().name(), read_only = db.read_only(), "serving");
-        let served = axum::serve(listener, routes::router(app))
-            .with_graceful_shutdown(asked_to_stop())
-            .into_future();
-        let served = tokio::select! {
-            served = served => served,
-            () = waited_long_enough() => {
-                tracing::warn!("left requests unanswered that had not ended");
-                Ok(())
-            }
-        };
-        served.map_err(|error| CliError::Failed(format!("the server stopped: {error}")))?;
+        until_stopped(app, listener).await?;
         db.close().await;
         tracing::info!("stopped");
         Ok(())
     }
+}
+
+/// Answers until the process is asked to stop.
+pub async fn until_stopped(app: App, listener: TcpListener) -> Result<(), CliError> {
+    let served = axum::serve(listener, routes::router(app))
+        .with_graceful_shutdown(asked_to_stop())
+        .into_future();
+    let served = tokio::select! {
+        served = served => served,
+        () = waited_long_enough() => {
+            tracing::warn!("left requests unanswered that had not ended");
+            Ok(())
+        }
+    };
+    served.map_err(|error| CliError::Failed(format!("the server stopped: {error}")))
 }
 
 /// There is no access control yet: what listens beyond this machine shows everything to anyone.

@@ -15,6 +15,7 @@ use crate::durable::engine_config::EngineConfig;
 use crate::durable::export::{Policy, SigningKey};
 use crate::durable::store::past::HistoryCache;
 use crate::durable::store::runs::counts::CountCache;
+use crate::web::bundles::Bundles;
 use crate::web::collector::{self, Collector};
 use crate::web::error::AppError;
 use crate::web::telemetry::Telemetry;
@@ -43,6 +44,8 @@ pub struct Settings {
     pub counts: CountCache,
     /// Histories that were read already.
     pub past: HistoryCache,
+    /// Bundles that were opened, for a while.
+    pub bundles: Bundles,
     /// How the fleet's numbers are gathered.
     pub gathering: collector::Options,
     /// What gathers them; made with the app where there is a database.
@@ -73,6 +76,7 @@ impl Default for Settings {
             export: ExportSettings::default(),
             counts: CountCache::default(),
             past: HistoryCache::default(),
+            bundles: Bundles::default(),
             gathering: collector::Options::default(),
             collector: None,
             telemetry: Telemetry::default(),

@@ -4,6 +4,7 @@
 //! MariaDB. Without them, the tests that need one fail; `./test --quick` leaves those out by
 //! name: every test of another database is called `…::postgres` or `…::mysql`.
 
+mod bundles;
 mod checker;
 mod cli;
 mod column_kinds;
@@ -22,6 +23,7 @@ mod metrics_http;
 mod reading;
 mod reading_changes_nothing;
 mod rig;
+mod round_trip;
 mod run_history;
 mod run_sections;
 mod schema;

@@ -37,6 +37,7 @@ use crate::{
         filters::{self, Shown},
         format::{self, number},
         layout::{Layout, Nav, segment},
+        pages::bundles::Banner,
         state::App,
     },
 };
@@ -55,6 +56,8 @@ struct RunView {
     asked: Asked,
     /// The history, where it is short enough to stand in the page.
     events: history::Events,
+    /// What the run was read from, where that is a bundle.
+    bundle: Option<Banner>,
 }
 
 /// One section of the page: folded when it is long, and left out until it is opened.
@@ -174,7 +177,32 @@ async fn show(
         config: &app.engine,
     });
     let page = page::page(&projected, &asked, range);
-    let view = RunView::new(layout, page, asked);
+    let here = layout.run_href(&page.head.instance_id, &page.head.run_id);
+    let view = RunView::new(layout.at(Nav::Runs), page, asked, here);
+    Ok(Html(view.render()?))
+}
+
+/// The same page of a run that a bundle holds, as it stood when it was exported.
+pub fn of_bundle(
+    app: &App,
+    layout: Layout,
+    rows: &RunSnapshot,
+    banner: Banner,
+    here: String,
+    asked: Asked,
+) -> Result<Html<String>, AppError> {
+    let range = Range {
+        from: edge(&asked, "from", &layout)?,
+        to: edge(&asked, "to", &layout)?,
+    };
+    let projected = Projected::of(Context {
+        snapshot: rows,
+        now: layout.now,
+        config: &app.engine,
+    });
+    let page = page::page(&projected, &asked, range);
+    let mut view = RunView::new(layout.at(Nav::Bundles), page, asked, here);
+    view.bundle = Some(banner);
     Ok(Html(view.render()?))
 }
 
@@ -228,8 +256,7 @@ fn missing(instance: &str, run: Option<&str>) -> AppError {
 }
 
 impl RunView {
-    fn new(layout: Layout, page: Page, asked: Asked) -> Self {
-        let here = layout.run_href(&page.head.instance_id, &page.head.run_id);
+    fn new(layout: Layout, page: Page, asked: Asked, here: String) -> Self {
         let (parts, empty): (Vec<_>, Vec<_>) = [
             ("activities", "Activities", page.activities.window),
             ("exceptions", "Exceptions", page.exceptions.window),
@@ -245,7 +272,7 @@ impl RunView {
         .into_iter()
         .partition(|(.., window)| window.total > 0);
         Self {
-            layout: layout.title(page.head.type_name.clone()).at(Nav::Runs),
+            layout: layout.title(page.head.type_name.clone()),
             parts: parts
                 .into_iter()
                 .map(|part| Part::new(&here, &asked, part))
@@ -263,7 +290,19 @@ impl RunView {
             here,
             page,
             asked,
+            bundle: None,
         }
+    }
+
+    fn export_href(&self) -> String {
+        let below = self.layout.base.strip(&self.here).unwrap_or_default();
+        self.layout.href(&format!("/api{below}/history-export"))
+    }
+
+    /// Whom with is found when it is asked for.
+    fn compare_href(&self) -> String {
+        let run = segment(&self.page.head.run_id);
+        self.layout.href(&format!("/compare?a={run}"))
     }
 
     /// Where a row of the timeline leads: its details, or the units it stands for.
