@@ -4,6 +4,7 @@ use std::{
     io::{BufRead as _, BufReader, Cursor, Read as _, Write as _},
     net::TcpStream,
     process::{Command, Stdio},
+    time::Duration,
 };
 
 use axum_test::TestServer;
@@ -297,7 +298,13 @@ async fn a_long_history_is_paged_and_its_payloads_open_sqlite() {
             .iter()
             .find(|one| one.name == "five-thousand-events")
             .expect("a long one");
-        let server = server(&db.read_only);
+        // Five thousand events take a build without optimisation its time.
+        let server = TestServer::new(routes::router(App::new(Settings {
+            clock: Clock::Frozen(now()),
+            db: Some(db.read_only.clone()),
+            request_timeout: Duration::from_mins(10),
+            ..Settings::default()
+        })));
         let live = format!(
             "/waterline/instances/{}/runs/{}",
             long.instance_id, long.run_id

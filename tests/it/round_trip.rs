@@ -25,7 +25,6 @@ const NOT_CARRIED: &[&str] = &[
     "delete from {workflow_messages}",
     "delete from {workflow_worker_compatibility_heartbeats}",
     "update {workflow_tasks} set last_error = null",
-    "update {workflow_links} set parent_close_policy = ''",
     "update {activity_executions} set schedule_deadline_at = null, close_deadline_at = null, \
      schedule_to_close_deadline_at = null, heartbeat_deadline_at = null, activity_options = null",
 ];

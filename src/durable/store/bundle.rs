@@ -25,7 +25,7 @@ use crate::{
             AttemptRow, CommandRow, EventType, ExecutionRow, FailureRecord, HistoryEvent, LinkRow,
             Notice, Notices, Problem, RunRow, RunStatus, RunSummary, SignalRow, TaskRow, TimerRow,
             UpdateRow,
-            loose::{self, Text},
+            loose::{self, Int, Text},
         },
     },
 };
@@ -159,14 +159,17 @@ pub fn open(file: impl Read + Seek) -> Result<Opened, OpenError> {
     })?;
     failures.sort_by(|a, b| b.peek("created_at").cmp(&a.peek("created_at")));
     let relatives = links.relatives(&mut bundle.notices);
+    let policies = close_policies(&events);
     let link_rows = relatives
         .iter()
         .map(|relative| {
-            let row = Table {
-                empty: &["parent_close_policy"],
-                ..table(LinkRow::COLUMNS, &[("link_type", "type")])
-            };
-            row.row(&relative.entry)
+            let row = table(LinkRow::COLUMNS, &[("link_type", "type")]);
+            let entry = &relative.entry;
+            let sequence = entry.0.get("sequence").and_then(Value::as_i64);
+            let policy = sequence.and_then(|sequence| policies.get(&sequence));
+            let policy = policy.filter(|_| !relative.is_parent).cloned();
+            let policy = Val::from(policy.unwrap_or_default());
+            row.row_with(entry, "parent_close_policy", policy)
         })
         .collect();
 
@@ -539,6 +542,25 @@ fn command_context(entry: &Entry<'_>) -> Value {
         ],
     );
     Value::Object(context)
+}
+
+/// What becomes of a child when its parent closes.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+struct Scheduled {
+    sequence: Int,
+    parent_close_policy: Text,
+}
+
+/// A link does not carry the policy, but the event that made the child does.
+fn close_policies(events: &[Row]) -> HashMap<i64, String> {
+    let scheduled = EventType::ChildWorkflowScheduled;
+    events
+        .iter()
+        .filter(|row| row.peek("event_type") == Some(scheduled.as_str()))
+        .map(|row| loose::read::<Scheduled>(row.peek("payload")))
+        .filter_map(|told| Some((told.sequence.get()?, told.parent_close_policy.0?)))
+        .collect()
 }
 
 /// What only a run's first event still tells.
