@@ -140,20 +140,19 @@ impl Snapshot {
         self.rows(statement, Some(timeout)).try_collect().await
     }
 
-    /// Each row read as it arrives, so that rows and what is read from them never stand side by
-    /// side.
-    pub async fn fetch_as<T>(
+    /// Hands on each row as it arrives, so that rows and what is read from them never stand side
+    /// by side.
+    pub async fn fetch_each(
         &mut self,
         statement: Statement,
-        read: impl Fn(&mut Row) -> Result<T, DbError>,
-    ) -> Result<Vec<T>, DbError> {
+        mut each: impl FnMut(Row) -> Result<(), DbError>,
+    ) -> Result<(), DbError> {
         let timeout = self.db.statement_timeout;
         let mut rows = self.rows(statement, Some(timeout));
-        let mut all = Vec::new();
         while let Some(row) = rows.next().await {
-            all.push(read(&mut row?)?);
+            each(row?)?;
         }
-        Ok(all)
+        Ok(())
     }
 
     pub async fn fetch_one(&mut self, statement: Statement) -> Result<Option<Row>, DbError> {

@@ -379,7 +379,7 @@ async fn fetch_all(db: &Db) -> Vec<RunRows> {
             &mut snapshot,
             &id,
             TimelineCache::Whole,
-            Extent::Whole,
+            Extent::Unread,
             None,
         )
         .await;

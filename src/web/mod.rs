@@ -11,6 +11,7 @@ pub mod error;
 pub mod filters;
 pub mod format;
 pub mod frame;
+pub mod kept;
 pub mod layout;
 pub mod marks;
 pub mod pages;

@@ -18,6 +18,7 @@ use crate::durable::store::runs::counts::CountCache;
 use crate::web::bundles::Bundles;
 use crate::web::collector::{self, Collector};
 use crate::web::error::AppError;
+use crate::web::kept::KeptPages;
 use crate::web::telemetry::Telemetry;
 
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -46,6 +47,8 @@ pub struct Settings {
     pub past: HistoryCache,
     /// Bundles that were opened, for a while.
     pub bundles: Bundles,
+    /// Pages of long runs, while nothing about them changes.
+    pub kept: KeptPages,
     /// How the fleet's numbers are gathered.
     pub gathering: collector::Options,
     /// What gathers them; made with the app where there is a database.
@@ -77,6 +80,7 @@ impl Default for Settings {
             counts: CountCache::default(),
             past: HistoryCache::default(),
             bundles: Bundles::default(),
+            kept: KeptPages::default(),
             gathering: collector::Options::default(),
             collector: None,
             telemetry: Telemetry::default(),

@@ -1,6 +1,7 @@
 //! Bundles opened: whatever a file holds, there is a verdict, and nothing panics.
 
 use std::{
+    collections::HashSet,
     io::{BufRead as _, BufReader, Cursor, Read as _, Write as _},
     net::TcpStream,
     process::{Command, Stdio},
@@ -106,7 +107,7 @@ async fn a_wrong_value_in_any_field_is_shown_around_sqlite() {
             json!([[1], {"a": 1}]),
             json!({"": {"": []}}),
         ];
-        let mut cases = 0;
+        let (mut cases, mut seen) = (0, HashSet::new());
         for situation in telling(&situations) {
             let text = bundle_of(&db, &situation.run_id, None).await;
             let whole: Value = serde_json::from_slice(&text).unwrap();
@@ -126,6 +127,8 @@ async fn a_wrong_value_in_any_field_is_shown_around_sqlite() {
                     places(&whole[section], &format!("/{section}"), &mut all);
                 }
             }
+            // A place of a kind is damaged once, whichever situation has it.
+            all.retain(|place| seen.insert(place.replace(|c: char| c.is_ascii_digit(), "")));
             for (n, place) in all.iter().enumerate() {
                 let mut bundle = whole.clone();
                 *bundle.pointer_mut(place).expect("a place") = wrong[n % wrong.len()].clone();
@@ -139,7 +142,7 @@ async fn a_wrong_value_in_any_field_is_shown_around_sqlite() {
                 cases += 1;
             }
         }
-        assert!(cases > 500, "{cases} places");
+        assert!(cases > 300, "{cases} places");
     })
     .await;
 }

@@ -25,6 +25,7 @@ mod reading_changes_nothing;
 mod rig;
 mod round_trip;
 mod run_history;
+mod run_kept;
 mod run_sections;
 mod schema;
 mod seed;

@@ -13,7 +13,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{
-    run_rows::{Events, RunRows, TERMINAL},
+    run_rows::{Events, Lot, RunRows, TERMINAL},
     snapshot::{RelatedRun, RunSnapshot, TimelineCache},
 };
 use crate::{
@@ -176,27 +176,27 @@ pub fn open(file: impl Read + Seek) -> Result<Opened, OpenError> {
     let rows = RunRows {
         run: run_row(&workflow, &payloads, &commands),
         summary: if summary.0.is_empty() {
-            Vec::new()
+            Lot::default()
         } else {
-            vec![summary_row(&workflow, &summary)]
+            vec![summary_row(&workflow, &summary)].into()
         },
-        events: Events::Rows(events),
+        events: Events::Rows(events.into()),
         links: link_rows,
-        tasks,
-        executions,
-        attempts,
-        timers,
-        commands,
-        signals,
-        updates,
-        failures,
+        tasks: tasks.into(),
+        executions: executions.into(),
+        attempts: attempts.into(),
+        timers: timers.into(),
+        commands: commands.into(),
+        signals: signals.into(),
+        updates: updates.into(),
+        failures: failures.into(),
         free_form: Vec::new(),
         related: Vec::new(),
-        timeline_entries: Vec::new(),
-        messages: Vec::new(),
-        wait_entries: Vec::new(),
-        timer_entries: Vec::new(),
-        lineage_entries: Vec::new(),
+        timeline_entries: Lot::default(),
+        messages: Lot::default(),
+        wait_entries: Lot::default(),
+        timer_entries: Lot::default(),
+        lineage_entries: Lot::default(),
         heartbeats: Vec::new(),
     };
     let mut run = RunSnapshot::of(rows, TimelineCache::Presence)?;

@@ -202,23 +202,3 @@ pub async fn ids(
         .map(str::to_owned)
         .collect())
 }
-
-/// What changes whenever the rows behind a bundle do, as text; none when there is no such run.
-pub async fn state(snapshot: &mut Snapshot, run_id: &str) -> Result<Option<String>, DbError> {
-    let mut q = snapshot.statement();
-    q.push("select last_history_sequence, last_command_sequence, status, updated_at")
-        .push(", (select max(t.updated_at) from {workflow_tasks} t where t.workflow_run_id = r.id) as task_at")
-        .push(", (select count(*) from {workflow_tasks} t where t.workflow_run_id = r.id) as tasks")
-        .push(", (select s.updated_at from {workflow_run_summaries} s where s.id = r.id) as summary_at")
-        .push(", (select max(e.recorded_at) from {workflow_history_events} e where e.workflow_run_id = r.id) as event_at")
-        .push(" from {workflow_runs} r where id = ")
-        .bind(run_id);
-    let row = snapshot.fetch_one(q).await?;
-    Ok(row.map(|row| {
-        let cells: Vec<String> = row
-            .cells()
-            .map(|(name, value)| format!("{name}={value:?}"))
-            .collect();
-        format!("{run_id} {}", cells.join(" "))
-    }))
-}

@@ -12,3 +12,4 @@ pub(in crate::durable) mod run_rows;
 pub mod runs;
 pub mod schema;
 pub mod snapshot;
+pub mod state;

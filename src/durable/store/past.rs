@@ -14,14 +14,14 @@ const ROW: usize = 256;
 /// to hand on.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    events: Arc<[HistoryEvent]>,
+    events: Arc<Vec<HistoryEvent>>,
     notices: Arc<Notices>,
 }
 
 impl History {
     pub fn new(events: Vec<HistoryEvent>, notices: Notices) -> Self {
         Self {
-            events: events.into(),
+            events: Arc::new(events),
             notices: Arc::new(notices),
         }
     }

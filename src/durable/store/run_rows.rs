@@ -14,8 +14,8 @@ use crate::{
     db::{DbError, Row, Snapshot, Statement},
     durable::stored::{
         AttemptRow, CommandRow, EventType, ExecutionRow, FailureRecord, HeartbeatRow, HistoryEvent,
-        LineageEntry, LinkRow, MessageRow, RunRow, RunSummary, SignalRow, TaskRow, TimelineEntry,
-        TimerEntry, TimerRow, UpdateRow, WaitEntry,
+        LineageEntry, LinkRow, MessageRow, Notices, RunRow, RunSummary, SignalRow, Stored, TaskRow,
+        TimelineEntry, TimerEntry, TimerRow, UpdateRow, WaitEntry,
         loose::{self, Text},
     },
 };
@@ -27,37 +27,89 @@ const RELATED: u32 = 2_000;
 /// Most heartbeat rows read: more workers than this and the newest tell enough.
 const HEARTBEATS: u32 = 2_000;
 
-/// Unread rows, in the order their statements give.
+/// The rows of one table.
+#[derive(Clone, Debug)]
+pub(super) enum Lot<T> {
+    /// Not looked at yet.
+    Rows(Vec<Row>),
+    /// Read as they arrived, so that a long run's rows and what they say never stand in memory
+    /// side by side.
+    Read(Vec<T>, Notices),
+}
+
+impl<T> Default for Lot<T> {
+    fn default() -> Self {
+        Self::Rows(Vec::new())
+    }
+}
+
+impl<T> From<Vec<Row>> for Lot<T> {
+    fn from(rows: Vec<Row>) -> Self {
+        Self::Rows(rows)
+    }
+}
+
+impl<T: Stored> Lot<T> {
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Self::Rows(rows) => rows.is_empty(),
+            Self::Read(read, _) => read.is_empty(),
+        }
+    }
+
+    pub(super) fn read(self, notices: &mut Notices) -> Result<Vec<T>, DbError> {
+        match self {
+            Self::Rows(rows) => rows
+                .into_iter()
+                .map(|mut row| T::read(&mut row, notices))
+                .collect(),
+            Self::Read(read, noted) => {
+                notices.extend(&noted);
+                Ok(read)
+            }
+        }
+    }
+
+    #[cfg(test)]
+    fn rows(&mut self) -> &mut Vec<Row> {
+        match self {
+            Self::Rows(rows) => rows,
+            Self::Read(..) => unreachable!("these rows were asked for as they are"),
+        }
+    }
+}
+
+/// The rows of one run, in the order their statements give.
 #[derive(Clone, Debug)]
 pub struct RunRows {
     /// The run, and the facts of its instance beside it under `instance_`.
     pub(super) run: Row,
-    pub(super) summary: Vec<Row>,
+    pub(super) summary: Lot<RunSummary>,
     pub(super) events: Events,
     pub(super) links: Vec<Row>,
     pub(super) free_form: Vec<Row>,
     pub(super) related: Vec<Row>,
-    pub(super) timeline_entries: Vec<Row>,
-    pub(super) tasks: Vec<Row>,
-    pub(super) executions: Vec<Row>,
-    pub(super) attempts: Vec<Row>,
-    pub(super) timers: Vec<Row>,
-    pub(super) commands: Vec<Row>,
-    pub(super) signals: Vec<Row>,
-    pub(super) updates: Vec<Row>,
-    pub(super) failures: Vec<Row>,
-    pub(super) messages: Vec<Row>,
-    pub(super) wait_entries: Vec<Row>,
-    pub(super) timer_entries: Vec<Row>,
-    pub(super) lineage_entries: Vec<Row>,
+    pub(super) timeline_entries: Lot<TimelineEntry>,
+    pub(super) tasks: Lot<TaskRow>,
+    pub(super) executions: Lot<ExecutionRow>,
+    pub(super) attempts: Lot<AttemptRow>,
+    pub(super) timers: Lot<TimerRow>,
+    pub(super) commands: Lot<CommandRow>,
+    pub(super) signals: Lot<SignalRow>,
+    pub(super) updates: Lot<UpdateRow>,
+    pub(super) failures: Lot<FailureRecord>,
+    pub(super) messages: Lot<MessageRow>,
+    pub(super) wait_entries: Lot<WaitEntry>,
+    pub(super) timer_entries: Lot<TimerEntry>,
+    pub(super) lineage_entries: Lot<LineageEntry>,
     pub(super) heartbeats: Vec<Row>,
 }
 
-/// A run's history: read before, or not yet.
+/// A run's history: read before, or now.
 #[derive(Clone, Debug)]
 pub(super) enum Events {
     Known(History),
-    Rows(Vec<Row>),
+    Rows(Lot<HistoryEvent>),
 }
 
 /// Which runs are read.
@@ -77,6 +129,9 @@ pub enum Extent {
     Whole,
     /// Without what grows with its steps, the other runs it is related to, and the workers.
     Head,
+    /// The whole run, its rows left as they are for tests that damage them.
+    #[cfg(test)]
+    Unread,
 }
 
 impl Which<'_> {
@@ -101,10 +156,10 @@ impl Which<'_> {
 
 /// Rows by the id of their run, each run's in the order they came.
 #[derive(Debug, Default)]
-struct ByRun(HashMap<String, Vec<Row>>);
+struct ByRun<L>(HashMap<String, L>);
 
-impl ByRun {
-    fn take(&mut self, run_id: &str) -> Vec<Row> {
+impl<L: Default> ByRun<L> {
+    fn take(&mut self, run_id: &str) -> L {
         self.0.remove(run_id).unwrap_or_default()
     }
 }
@@ -164,11 +219,7 @@ impl RunRows {
             ByRun::default()
         } else {
             fetcher
-                .of_steps(
-                    HistoryEvent::TABLE,
-                    HistoryEvent::COLUMNS,
-                    " order by sequence",
-                )
+                .of_steps::<HistoryEvent>(" order by sequence")
                 .await?
         };
         let mut links = fetcher.links().await?;
@@ -190,100 +241,42 @@ impl RunRows {
             let others = related_instances(instance, &events, named.flatten());
             all.push((run, version, events, links, others));
         }
-        let mut related = match extent {
-            Extent::Whole => fetcher.related(&all).await?,
-            Extent::Head => ByRun::default(),
-        };
+        let mut related = ByRun::default();
+        let mut heartbeats = Vec::new();
+        if extent != Extent::Head {
+            related = fetcher.related(&all).await?;
+            heartbeats = heartbeat_rows(fetcher.snapshot).await?;
+        }
         let end_of_timeline = match (timeline, which) {
             (TimelineCache::Presence, Which::One(_)) => " order by sequence limit 1",
             _ => " order by sequence, history_event_id",
         };
-        let mut summaries = fetcher
-            .rows(RunSummary::TABLE, RunSummary::COLUMNS, "id", "")
-            .await?;
-        let mut timeline_entries = fetcher
-            .of_run(
-                TimelineEntry::TABLE,
-                TimelineEntry::COLUMNS,
-                end_of_timeline,
-            )
-            .await?;
-        let mut tasks = fetcher
-            .of_steps(
-                TaskRow::TABLE,
-                TaskRow::COLUMNS,
-                " order by available_at, created_at, id",
-            )
-            .await?;
+        let mut summaries = fetcher.of::<RunSummary>("id", "").await?;
+        let mut timeline_entries = fetcher.of_run::<TimelineEntry>(end_of_timeline).await?;
+        let mut tasks = fetcher.of_steps::<TaskRow>("").await?;
         let mut executions = fetcher
-            .of_steps(
-                ExecutionRow::TABLE,
-                ExecutionRow::COLUMNS,
-                " order by sequence",
-            )
+            .of_steps::<ExecutionRow>(" order by sequence")
             .await?;
-        let mut attempts = fetcher
-            .of_steps(
-                AttemptRow::TABLE,
-                AttemptRow::COLUMNS,
-                " order by attempt_number, started_at, id",
-            )
-            .await?;
-        let mut timers = fetcher
-            .of_steps(TimerRow::TABLE, TimerRow::COLUMNS, " order by sequence")
-            .await?;
+        let mut attempts = fetcher.of_steps::<AttemptRow>("").await?;
+        let mut timers = fetcher.of_steps::<TimerRow>(" order by sequence").await?;
         let mut commands = fetcher
-            .of_run(
-                CommandRow::TABLE,
-                CommandRow::COLUMNS,
-                " order by command_sequence, created_at, id",
-            )
+            .of_run::<CommandRow>(" order by command_sequence, created_at, id")
             .await?;
         let mut signals = fetcher
-            .of_run(
-                SignalRow::TABLE,
-                SignalRow::COLUMNS,
-                " order by command_sequence, received_at, created_at, id",
-            )
+            .of_run::<SignalRow>(" order by command_sequence, received_at, created_at, id")
             .await?;
         let mut updates = fetcher
-            .of_run(
-                UpdateRow::TABLE,
-                UpdateRow::COLUMNS,
-                " order by command_sequence, accepted_at, created_at, id",
-            )
+            .of_run::<UpdateRow>(" order by command_sequence, accepted_at, created_at, id")
             .await?;
         let mut failures = fetcher
-            .of_run(
-                FailureRecord::TABLE,
-                FailureRecord::COLUMNS,
-                " order by created_at desc",
-            )
+            .of_run::<FailureRecord>(" order by created_at desc")
             .await?;
         let mut messages = fetcher
-            .of_steps(
-                MessageRow::TABLE,
-                MessageRow::COLUMNS,
-                " order by stream_key, sequence",
-            )
+            .of_steps::<MessageRow>(" order by stream_key, sequence")
             .await?;
-        let mut wait_entries = fetcher
-            .of_steps(WaitEntry::TABLE, WaitEntry::COLUMNS, " order by position")
-            .await?;
-        let mut timer_entries = fetcher
-            .of_steps(TimerEntry::TABLE, TimerEntry::COLUMNS, " order by position")
-            .await?;
-        let mut lineage_entries = fetcher
-            .of_run(
-                LineageEntry::TABLE,
-                LineageEntry::COLUMNS,
-                " order by position",
-            )
-            .await?;
-        let heartbeats = match extent {
-            Extent::Whole => heartbeat_rows(fetcher.snapshot).await?,
-            Extent::Head => Vec::new(),
-        };
+        let mut wait_entries = fetcher.of_steps::<WaitEntry>(" order by position").await?;
+        let mut timer_entries = fetcher.of_steps::<TimerEntry>(" order by position").await?;
+        let mut lineage_entries = fetcher.of_run::<LineageEntry>(" order by position").await?;
         let rows = all.into_iter().map(|(run, version, events, links, _)| {
             let id = version.run_id.as_str();
             let rows = Self {
@@ -320,23 +313,23 @@ impl RunRows {
             unreachable!("nothing was read before")
         };
         vec![
-            (RunSummary::TABLE, &mut self.summary),
-            (HistoryEvent::TABLE, events),
+            (RunSummary::TABLE, self.summary.rows()),
+            (HistoryEvent::TABLE, events.rows()),
             (LinkRow::TABLE, &mut self.links),
             (RunRow::TABLE, &mut self.related),
-            (TimelineEntry::TABLE, &mut self.timeline_entries),
-            (TaskRow::TABLE, &mut self.tasks),
-            (ExecutionRow::TABLE, &mut self.executions),
-            (AttemptRow::TABLE, &mut self.attempts),
-            (TimerRow::TABLE, &mut self.timers),
-            (CommandRow::TABLE, &mut self.commands),
-            (SignalRow::TABLE, &mut self.signals),
-            (UpdateRow::TABLE, &mut self.updates),
-            (FailureRecord::TABLE, &mut self.failures),
-            (MessageRow::TABLE, &mut self.messages),
-            (WaitEntry::TABLE, &mut self.wait_entries),
-            (TimerEntry::TABLE, &mut self.timer_entries),
-            (LineageEntry::TABLE, &mut self.lineage_entries),
+            (TimelineEntry::TABLE, self.timeline_entries.rows()),
+            (TaskRow::TABLE, self.tasks.rows()),
+            (ExecutionRow::TABLE, self.executions.rows()),
+            (AttemptRow::TABLE, self.attempts.rows()),
+            (TimerRow::TABLE, self.timers.rows()),
+            (CommandRow::TABLE, self.commands.rows()),
+            (SignalRow::TABLE, self.signals.rows()),
+            (UpdateRow::TABLE, self.updates.rows()),
+            (FailureRecord::TABLE, self.failures.rows()),
+            (MessageRow::TABLE, self.messages.rows()),
+            (WaitEntry::TABLE, self.wait_entries.rows()),
+            (TimerEntry::TABLE, self.timer_entries.rows()),
+            (LineageEntry::TABLE, self.lineage_entries.rows()),
             (HeartbeatRow::TABLE, &mut self.heartbeats),
         ]
     }
@@ -346,6 +339,9 @@ impl RunRows {
         &mut self.run
     }
 }
+
+/// The column that says whose a row is, where rows of several runs come together.
+const OWNER: &str = "owner_run_id";
 
 struct Fetcher<'s> {
     snapshot: &'s mut Snapshot,
@@ -357,60 +353,77 @@ struct Fetcher<'s> {
 type Begun = (Row, Version, Events, Vec<Row>, BTreeSet<String>);
 
 impl Fetcher<'_> {
-    async fn rows(
+    /// The rows of a table whose `key` names the run.
+    async fn of<T: Stored>(
         &mut self,
-        table: &'static str,
-        columns: &'static str,
         key: &'static str,
         end: &'static str,
-    ) -> Result<ByRun, DbError> {
+    ) -> Result<ByRun<Lot<T>>, DbError> {
         let mut q = self.snapshot.statement();
-        q.push("select ").push(columns);
+        q.push("select ").push(T::COLUMNS);
         self.push_owner(&mut q, key);
-        q.push(" from {").push(table).push("} where ");
+        q.push(" from {").push(T::TABLE).push("} where ");
         self.which.push(&mut q, key);
         q.push(end);
-        self.grouped(q).await
+        #[cfg(test)]
+        if self.extent == Extent::Unread {
+            let rows = self.grouped(q).await?;
+            let lots = rows.0.into_iter().map(|(id, rows)| (id, rows.into()));
+            return Ok(ByRun(lots.collect()));
+        }
+        let mut by_run: HashMap<String, (Vec<T>, Notices)> = HashMap::new();
+        if let Which::One(id) = self.which {
+            let (read, notices) = by_run.entry(id.to_owned()).or_default();
+            self.snapshot
+                .fetch_each(q, |mut row| {
+                    read.push(T::read(&mut row, notices)?);
+                    Ok(())
+                })
+                .await?;
+        } else {
+            self.snapshot
+                .fetch_each(q, |mut row| {
+                    let owner = row.peek(OWNER).unwrap_or_default().to_owned();
+                    let (read, notices) = by_run.entry(owner).or_default();
+                    read.push(T::read(&mut row, notices)?);
+                    Ok(())
+                })
+                .await?;
+        }
+        let lots = by_run
+            .into_iter()
+            .map(|(id, (read, notices))| (id, Lot::Read(read, notices)));
+        Ok(ByRun(lots.collect()))
     }
 
-    async fn of_run(
-        &mut self,
-        table: &'static str,
-        columns: &'static str,
-        end: &'static str,
-    ) -> Result<ByRun, DbError> {
-        self.rows(table, columns, "workflow_run_id", end).await
+    async fn of_run<T: Stored>(&mut self, end: &'static str) -> Result<ByRun<Lot<T>>, DbError> {
+        self.of("workflow_run_id", end).await
     }
 
     /// As [`Self::of_run`], for what grows with the steps.
-    async fn of_steps(
-        &mut self,
-        table: &'static str,
-        columns: &'static str,
-        end: &'static str,
-    ) -> Result<ByRun, DbError> {
-        match self.extent {
-            Extent::Whole => self.of_run(table, columns, end).await,
-            Extent::Head => Ok(ByRun::default()),
+    async fn of_steps<T: Stored>(&mut self, end: &'static str) -> Result<ByRun<Lot<T>>, DbError> {
+        if self.extent == Extent::Head {
+            return Ok(ByRun::default());
         }
+        self.of_run(end).await
     }
 
     /// Of several runs, each row says whose it is.
     fn push_owner(&self, q: &mut Statement, key: &'static str) {
         if matches!(self.which, Which::Range { .. }) {
-            q.push(", ").push(key).push(" as owner_run_id");
+            q.push(", ").push(key).push(" as ").push(OWNER);
         }
     }
 
-    async fn grouped(&mut self, q: Statement) -> Result<ByRun, DbError> {
+    async fn grouped(&mut self, q: Statement) -> Result<ByRun<Vec<Row>>, DbError> {
         let rows = self.snapshot.fetch(q).await?;
-        let mut by_run = ByRun::default();
+        let mut by_run: ByRun<Vec<Row>> = ByRun::default();
         if let Which::One(id) = self.which {
             by_run.0.insert(id.to_owned(), rows);
             return Ok(by_run);
         }
         for row in rows {
-            let owner = row.peek("owner_run_id").unwrap_or_default().to_owned();
+            let owner = row.peek(OWNER).unwrap_or_default().to_owned();
             by_run.0.entry(owner).or_default().push(row);
         }
         Ok(by_run)
@@ -432,7 +445,7 @@ impl Fetcher<'_> {
         self.snapshot.fetch(q).await
     }
 
-    async fn links(&mut self) -> Result<ByRun, DbError> {
+    async fn links(&mut self) -> Result<ByRun<Vec<Row>>, DbError> {
         let mut q = self.snapshot.statement();
         // Two lookups instead of an `or`, which would scan on some planners.
         q.push("select ").push(LinkRow::COLUMNS);
@@ -448,7 +461,7 @@ impl Fetcher<'_> {
     }
 
     /// The runs related to each, in one statement.
-    async fn related(&mut self, runs: &[Begun]) -> Result<ByRun, DbError> {
+    async fn related(&mut self, runs: &[Begun]) -> Result<ByRun<Vec<Row>>, DbError> {
         let mut by_run = ByRun::default();
         if let (Which::One(id), [(run, .., others)]) = (self.which, runs) {
             let instance = run.peek("workflow_instance_id").unwrap_or_default();
@@ -579,17 +592,18 @@ impl Events {
     /// The type and payload of each.
     fn each(&self) -> Box<dyn Iterator<Item = (EventType, Option<&str>)> + '_> {
         match self {
-            Self::Known(history) => Box::new(
-                history
-                    .iter()
-                    .map(|event| (event.event_type.clone(), event.payload.as_deref())),
-            ),
-            Self::Rows(rows) => Box::new(rows.iter().filter_map(|row| {
+            Self::Known(history) => Box::new(history.iter().map(of_event)),
+            Self::Rows(Lot::Read(events, _)) => Box::new(events.iter().map(of_event)),
+            Self::Rows(Lot::Rows(rows)) => Box::new(rows.iter().filter_map(|row| {
                 let event_type = row.peek("event_type").map(EventType::from)?;
                 Some((event_type, row.peek("payload")))
             })),
         }
     }
+}
+
+fn of_event(event: &HistoryEvent) -> (EventType, Option<&str>) {
+    (event.event_type.clone(), event.payload.as_deref())
 }
 
 /// Every other instance a link or an event names as parent or child.

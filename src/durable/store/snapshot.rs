@@ -15,9 +15,8 @@ use crate::{
     db::{DbError, Json, Row, Snapshot},
     durable::stored::{
         AttemptRow, Cells, ClosedReason, CommandRow, EventType, ExecutionRow, FailureRecord,
-        HeartbeatRow, HistoryEvent, LineageEntry, LinkRow, MessageRow, Notices, RunRow, RunSummary,
-        SignalRow, StatusBucket, TaskRow, TimelineEntry, TimerEntry, TimerRow, UpdateRow,
-        WaitEntry,
+        HeartbeatRow, LineageEntry, LinkRow, MessageRow, Notices, RunRow, RunSummary, SignalRow,
+        StatusBucket, TaskRow, TimelineEntry, TimerEntry, TimerRow, UpdateRow, WaitEntry,
         loose::{self, Text},
     },
 };
@@ -160,12 +159,12 @@ impl RunSnapshot {
             execution_timeout_seconds: cells.opt_int("instance_execution_timeout_seconds")?,
         };
         let n = &mut notices;
-        let summary = read(rows.summary, n, RunSummary::read)?.pop();
+        let summary = rows.summary.read(n)?.pop();
         let events = match rows.events {
             Events::Known(history) => history,
             Events::Rows(rows) => {
                 let mut notices = Notices::default();
-                let events = read(rows, &mut notices, HistoryEvent::read)?;
+                let events = rows.read(&mut notices)?;
                 History::new(events, notices)
             }
         };
@@ -175,28 +174,39 @@ impl RunSnapshot {
         let (memo, search_attributes) = extras::free_form(rows.free_form, n)?;
         let related = related(rows.related, n)?;
         let has_timeline_entries = !rows.timeline_entries.is_empty();
-        if timeline == TimelineCache::Presence {
-            rows.timeline_entries.clear();
-        }
+        // Sorted here: where no index gives the order, a database would carry whole rows through
+        // its sort.
+        let mut tasks = rows.tasks.read(n)?;
+        tasks.sort_by(|a: &TaskRow, b| {
+            (a.available_at, a.created_at, &a.id).cmp(&(b.available_at, b.created_at, &b.id))
+        });
+        let mut attempts = rows.attempts.read(n)?;
+        attempts.sort_by(|a: &AttemptRow, b| {
+            (a.attempt_number, a.started_at, &a.id).cmp(&(b.attempt_number, b.started_at, &b.id))
+        });
+        let timeline_entries = match timeline {
+            TimelineCache::Whole => rows.timeline_entries.read(n)?,
+            TimelineCache::Presence => Vec::new(),
+        };
         Ok(Self {
             story: memo
                 .get(crate::demo::STORY_MEMO)
                 .and_then(Value::as_str)
                 .map(str::to_owned),
-            tasks: read(rows.tasks, n, TaskRow::read)?,
-            executions: read(rows.executions, n, ExecutionRow::read)?,
-            attempts: read(rows.attempts, n, AttemptRow::read)?,
-            timers: read(rows.timers, n, TimerRow::read)?,
-            commands: read(rows.commands, n, CommandRow::read)?,
-            signals: read(rows.signals, n, SignalRow::read)?,
-            updates: read(rows.updates, n, UpdateRow::read)?,
-            failures: read(rows.failures, n, FailureRecord::read)?,
-            messages: read(rows.messages, n, MessageRow::read)?,
-            wait_entries: read(rows.wait_entries, n, WaitEntry::read)?,
-            timer_entries: read(rows.timer_entries, n, TimerEntry::read)?,
-            lineage_entries: read(rows.lineage_entries, n, LineageEntry::read)?,
+            tasks,
+            executions: rows.executions.read(n)?,
+            attempts,
+            timers: rows.timers.read(n)?,
+            commands: rows.commands.read(n)?,
+            signals: rows.signals.read(n)?,
+            updates: rows.updates.read(n)?,
+            failures: rows.failures.read(n)?,
+            messages: rows.messages.read(n)?,
+            wait_entries: rows.wait_entries.read(n)?,
+            timer_entries: rows.timer_entries.read(n)?,
+            lineage_entries: rows.lineage_entries.read(n)?,
             heartbeats: read(rows.heartbeats, n, HeartbeatRow::read)?,
-            timeline_entries: read(rows.timeline_entries, n, TimelineEntry::read)?,
+            timeline_entries,
             has_timeline_entries,
             run,
             instance,

@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use super::{
     EventType, loose,
     notice::{Cells, Notices},
+    rows::Stored,
 };
 use crate::db::{DbError, Row};
 
@@ -21,6 +22,15 @@ pub struct HistoryEvent {
     pub workflow_command_id: Option<String>,
     pub recorded_at: Option<DateTime<Utc>>,
     pub created_at: Option<DateTime<Utc>>,
+}
+
+impl Stored for HistoryEvent {
+    const TABLE: &'static str = Self::TABLE;
+    const COLUMNS: &'static str = Self::COLUMNS;
+
+    fn read(row: &mut Row, notices: &mut Notices) -> Result<Self, DbError> {
+        Self::read(row, notices)
+    }
 }
 
 impl HistoryEvent {

@@ -13,6 +13,14 @@ use super::{
 };
 use crate::db::{DbError, Json, Row};
 
+/// A row of one of the engine's tables.
+pub trait Stored: Sized {
+    const TABLE: &'static str;
+    const COLUMNS: &'static str;
+
+    fn read(row: &mut Row, notices: &mut Notices) -> Result<Self, DbError>;
+}
+
 /// Declares a row struct with `TABLE`, `COLUMNS` and `read`. The first column names the row.
 ///
 /// Kinds: `text`, `int`, `flag` must be there (a missing number or flag of an older engine reads
@@ -42,6 +50,15 @@ macro_rules! rows {
             #[cfg(test)]
             pub const KINDS: &'static [(&'static str, &'static str)] =
                 &[$((stringify!($column), stringify!($kind)),)+];
+        }
+
+        impl Stored for $name {
+            const TABLE: &'static str = Self::TABLE;
+            const COLUMNS: &'static str = Self::COLUMNS;
+
+            fn read(row: &mut Row, notices: &mut Notices) -> Result<Self, DbError> {
+                Self::read(row, notices)
+            }
         }
     )+};
 
@@ -523,10 +540,7 @@ rows! {
 }
 
 /// A row of `workflow_run_summaries`, read whole or in part.
-pub trait Summary: Sized {
-    const COLUMNS: &'static str;
-
-    fn read(row: &mut Row, notices: &mut Notices) -> Result<Self, DbError>;
+pub trait Summary: Stored {
     fn id(&self) -> &str;
     fn started_at(&self) -> Option<DateTime<Utc>>;
     fn sort_timestamp(&self) -> Option<DateTime<Utc>>;
@@ -547,12 +561,6 @@ pub struct Standing<'s> {
 macro_rules! summaries {
     ($($name:ident)+) => {$(
         impl Summary for $name {
-            const COLUMNS: &'static str = Self::COLUMNS;
-
-            fn read(row: &mut Row, notices: &mut Notices) -> Result<Self, DbError> {
-                Self::read(row, notices)
-            }
-
             fn id(&self) -> &str {
                 &self.id
             }

@@ -20,7 +20,7 @@ use crate::{
             seal::hex,
             stream::{ExportError, Options, write},
         },
-        store::{export as store, head},
+        store::{head, state},
     },
     web::{
         error::AppError,
@@ -80,7 +80,7 @@ async fn answer(
     method: &Method,
     asked: &HeaderMap,
 ) -> Result<Response, AppError> {
-    let state = store::state(&mut snapshot, &run_id).await?;
+    let state = state::state(&mut snapshot, &run_id).await?;
     let state = state.ok_or_else(|| not_found(&format!("Run {run_id}")))?;
     let etag = etag(&app, &state);
     let file = format!("workflow-history-{}.json", file_name(&run_id));

@@ -110,7 +110,7 @@ async fn answer(
     } else {
         TimelineCache::Whole
     };
-    let run = RunSnapshot::load(&mut snapshot, run_id, cache).await?;
+    let run = RunSnapshot::load_with(&mut snapshot, run_id, cache, Some(&app.past)).await?;
     snapshot.end().await;
     let run = run.ok_or_else(|| not_found(&format!("Run {run_id}")))?;
     let projected = Projected::of(Context {

@@ -3,6 +3,8 @@
 pub mod history;
 pub mod payload;
 
+use std::sync::Arc;
+
 use askama::Template;
 use axum::{
     extract::{Path, RawQuery, State},
@@ -12,6 +14,7 @@ use axum::{
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 
 use crate::{
+    db::Snapshot,
     durable::{
         page,
         projection::{Context, Projected},
@@ -19,6 +22,7 @@ use crate::{
             head::{belongs, current_run_id},
             runs::moment,
             snapshot::{RunSnapshot, TimelineCache},
+            state::state,
         },
     },
     run::{
@@ -36,6 +40,7 @@ use crate::{
         error::AppError,
         filters::{self, Shown},
         format::{self, number},
+        kept::{Kept, Key, is_long},
         layout::{Layout, Nav, segment},
         pages::bundles::Banner,
         state::App,
@@ -46,7 +51,7 @@ use crate::{
 #[template(path = "pages/run.html")]
 struct RunView {
     layout: Layout,
-    page: Page,
+    page: Arc<Page>,
     /// The sections that hold something, in the order of the page.
     parts: Vec<Part>,
     /// Names of the sections that hold nothing.
@@ -160,7 +165,7 @@ pub async fn card(
 
 async fn show(
     app: &App,
-    layout: Layout,
+    mut layout: Layout,
     instance: &str,
     run: Option<&str>,
     query: Option<String>,
@@ -170,16 +175,51 @@ async fn show(
         from: edge(&asked, "from", &layout)?,
         to: edge(&asked, "to", &layout)?,
     };
-    let rows = load(app, instance, run).await?;
+    let mut snapshot = app.db()?.snapshot().await?;
+    let run_id = run_id(&mut snapshot, instance, run).await?;
+    let key = Key {
+        run_id,
+        query,
+        zone: layout.zone,
+    };
+    if let Some(kept) = app.kept.get(&key).await
+        && state(&mut snapshot, &key.run_id).await?.as_ref() == Some(&kept.state)
+    {
+        snapshot.end().await;
+        layout.now = kept.at;
+        return Ok(Html(
+            RunView::new(layout, Arc::clone(&kept.page), asked).render()?,
+        ));
+    }
+    let rows = RunSnapshot::load_with(
+        &mut snapshot,
+        &key.run_id,
+        TimelineCache::Presence,
+        Some(&app.past),
+    );
+    let rows = rows.await?.ok_or_else(|| missing(instance, run))?;
     let projected = Projected::of(Context {
         snapshot: &rows,
         now: layout.now,
         config: &app.engine,
     });
-    let page = page::page(&projected, &asked, range);
-    let here = layout.run_href(&page.head.instance_id, &page.head.run_id);
-    let view = RunView::new(layout.at(Nav::Runs), page, asked, here);
-    Ok(Html(view.render()?))
+    let page = Arc::new(page::page(&projected, &asked, range));
+    let at = layout.now;
+    let html = RunView::new(layout, Arc::clone(&page), asked).render()?;
+    if is_long(&page)
+        && let Some(state) = state(&mut snapshot, &key.run_id).await?
+    {
+        let bytes = html.len();
+        let kept = Kept {
+            state,
+            at,
+            page,
+            bytes,
+        };
+        app.kept.keep(key, kept).await;
+    }
+    snapshot.end().await;
+    Ok(Html(html))
 }
 
 /// The same page of a run that a bundle holds, as it stood when it was exported.
@@ -200,8 +240,8 @@ pub fn of_bundle(
         now: layout.now,
         config: &app.engine,
     });
-    let page = page::page(&projected, &asked, range);
-    let mut view = RunView::new(layout.at(Nav::Bundles), page, asked, here);
+    let page = Arc::new(page::page(&projected, &asked, range));
+    let mut view = RunView::at(layout.at(Nav::Bundles), page, asked, here);
     view.bundle = Some(banner);
     Ok(Html(view.render()?))
 }
@@ -223,26 +263,26 @@ fn edge(
 /// Everything about one run; without a run id the instance's current one.
 async fn load(app: &App, instance: &str, run: Option<&str>) -> Result<RunSnapshot, AppError> {
     let mut snapshot = app.db()?.snapshot().await?;
-    let run_id = match run {
-        Some(run) => belongs(&mut snapshot, instance, run)
-            .await?
-            .then(|| run.to_owned()),
-        None => current_run_id(&mut snapshot, instance).await?,
-    };
-    let rows = match &run_id {
-        Some(run_id) => {
-            RunSnapshot::load_with(
-                &mut snapshot,
-                run_id,
-                TimelineCache::Presence,
-                Some(&app.past),
-            )
-            .await?
-        }
-        None => None,
-    };
+    let run_id = run_id(&mut snapshot, instance, run).await?;
+    let timeline = TimelineCache::Presence;
+    let rows = RunSnapshot::load_with(&mut snapshot, &run_id, timeline, Some(&app.past)).await?;
     snapshot.end().await;
     rows.ok_or_else(|| missing(instance, run))
+}
+
+/// The run that is meant.
+async fn run_id(
+    snapshot: &mut Snapshot,
+    instance: &str,
+    run: Option<&str>,
+) -> Result<String, AppError> {
+    let run_id = match run {
+        Some(run) => belongs(snapshot, instance, run)
+            .await?
+            .then(|| run.to_owned()),
+        None => current_run_id(snapshot, instance).await?,
+    };
+    run_id.ok_or_else(|| missing(instance, run))
 }
 
 fn missing(instance: &str, run: Option<&str>) -> AppError {
@@ -256,7 +296,12 @@ fn missing(instance: &str, run: Option<&str>) -> AppError {
 }
 
 impl RunView {
-    fn new(layout: Layout, page: Page, asked: Asked, here: String) -> Self {
+    fn new(layout: Layout, page: Arc<Page>, asked: Asked) -> Self {
+        let here = layout.run_href(&page.head.instance_id, &page.head.run_id);
+        Self::at(layout.at(Nav::Runs), page, asked, here)
+    }
+
+    fn at(layout: Layout, page: Arc<Page>, asked: Asked, here: String) -> Self {
         let (parts, empty): (Vec<_>, Vec<_>) = [
             ("activities", "Activities", page.activities.window),
             ("exceptions", "Exceptions", page.exceptions.window),

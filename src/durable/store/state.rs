@@ -1,0 +1,53 @@
+//! Whether a run is still as it was when it was last looked at, without reading it again.
+
+use crate::db::{DbError, Snapshot, Statement};
+
+/// What changes whenever one of a run's rows does, as text; none when there is no such run.
+/// History is only ever added to, so its index tells; other rows say when they were written.
+pub async fn state(snapshot: &mut Snapshot, run_id: &str) -> Result<Option<String>, DbError> {
+    let mut q = snapshot.statement();
+    q.push(
+        "select last_history_sequence, last_command_sequence, status, updated_at\
+         , (select count(*) from {workflow_history_events} t where t.workflow_run_id = r.id) as events\
+         , (select max(t.sequence) from {workflow_history_events} t where t.workflow_run_id = r.id) as last\
+         , (select t.updated_at from {workflow_run_summaries} t where t.id = r.id) as summary",
+    );
+    for (name, table) in [
+        ("tasks", "workflow_tasks"),
+        ("executions", "activity_executions"),
+        ("attempts", "activity_attempts"),
+        ("timers", "workflow_run_timers"),
+        ("commands", "workflow_commands"),
+        ("signals", "workflow_signal_records"),
+        ("updates", "workflow_updates"),
+        ("failures", "workflow_failures"),
+        ("messages", "workflow_messages"),
+        ("waits", "workflow_run_waits"),
+        ("memos", "workflow_memos"),
+        ("attributes", "workflow_search_attributes"),
+    ] {
+        push_table(&mut q, name, table);
+    }
+    q.push(" from {workflow_runs} r where id = ").bind(run_id);
+    let row = snapshot.fetch_one(q).await?;
+    Ok(row.map(|row| {
+        let cells: Vec<String> = row
+            .cells()
+            .map(|(name, value)| format!("{name}={value:?}"))
+            .collect();
+        format!("{run_id} {}", cells.join(" "))
+    }))
+}
+
+/// How many rows of a table the run has, and when one was last written.
+fn push_table(q: &mut Statement, name: &'static str, table: &'static str) {
+    for (what, suffix) in [("count(*)", ""), ("max(t.updated_at)", "_at")] {
+        q.push(", (select ")
+            .push(what)
+            .push(" from {")
+            .push(table)
+            .push("} t where t.workflow_run_id = r.id) as ")
+            .push(name)
+            .push(suffix);
+    }
+}

@@ -1,0 +1,57 @@
+//! A long run's page is kept for the next viewer, and only while nothing about the run changes.
+
+use axum_test::TestServer;
+use plimsoll::demo::{catalogue, write::write};
+
+use crate::{
+    rig::{TestDb, on_every_database},
+    shop::{now, server},
+};
+
+/// A request for the run's own page, the run's state among its statements.
+const SEEN_AGAIN: u32 = 2;
+
+async fn view(server: &TestServer, address: &str) -> (String, u32) {
+    let response = server.get(address).await;
+    assert_eq!(response.status_code(), 200, "{}", response.text());
+    let sent = response.header("x-statements");
+    let sent = sent.to_str().unwrap().parse().unwrap();
+    (response.text(), sent)
+}
+
+on_every_database! {
+    async fn a_long_run_is_read_again_only_when_it_changed(db: TestDb) {
+        let situations = catalogue(now());
+        let long = situations
+            .into_iter()
+            .find(|situation| situation.name == "five-thousand-events")
+            .expect("a run of thousands of events");
+        let address = format!("/waterline/instances/{}/runs/{}", long.instance_id, long.run_id);
+        write(&db.writable, long.rows, |_| ()).await.unwrap();
+        let server = server(&db.read_only);
+
+        let (first, read) = view(&server, &address).await;
+        let (second, again) = view(&server, &address).await;
+        assert_eq!(first, second);
+        assert!(read > SEEN_AGAIN, "{read} statements");
+        assert_eq!(again, SEEN_AGAIN);
+
+        let (other, read) = view(&server, &format!("{address}?open=tasks")).await;
+        assert_ne!(first, other);
+        assert!(read > SEEN_AGAIN, "another page: {read} statements");
+
+        let mut tx = db.writable.write().await.unwrap();
+        let mut q = tx.statement();
+        q.push("update {workflow_runs} set business_key = ")
+            .bind("changed-since")
+            .push(", updated_at = ")
+            .bind(now().naive_utc())
+            .push(" where id = ")
+            .bind(long.run_id.as_str());
+        assert_eq!(tx.execute(q).await.unwrap(), 1);
+        tx.commit().await.unwrap();
+        let (changed, read) = view(&server, &address).await;
+        assert!(changed.contains("changed-since"));
+        assert!(read > SEEN_AGAIN, "{read} statements");
+    }
+}
