@@ -49,6 +49,16 @@ for (const form of document.querySelectorAll("form.theme, .zone form")) {
   });
 }
 
+// A bundle may be dropped on its form instead of being looked for.
+const drop = document.querySelector("form[data-drop]");
+drop?.addEventListener("dragover", (event) => event.preventDefault());
+drop?.addEventListener("drop", (event) => {
+  event.preventDefault();
+  if (!event.dataTransfer.files.length) return;
+  drop.elements.file.files = event.dataTransfer.files;
+  drop.requestSubmit();
+});
+
 // The browser knows its own zone and the names of the others.
 const zone = document.querySelector("details.zone");
 zone.addEventListener("toggle", () => {
@@ -116,7 +126,8 @@ document.addEventListener("keydown", (event) => {
     g: () => (going = Date.now()),
     "[": () => step("[data-failure]", -1),
     "]": () => step("[data-failure]", 1),
-    "/": () => find.focus(),
+    "/": () => find?.focus(),
+    e: () => document.querySelector("[data-key-press=e]")?.click(),
     "?": () => keys.showModal(),
     j: () => move(1),
     k: () => move(-1),

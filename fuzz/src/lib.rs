@@ -1,6 +1,6 @@
 //! What the targets do with their bytes.
 
-use std::sync::LazyLock;
+use std::{io::Cursor, sync::LazyLock};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use plimsoll::{
@@ -10,12 +10,16 @@ use plimsoll::{
         engine_config::EngineConfig,
         payload::avro::{self, Value},
         projection::{Context, Projected, detail::detail, diagnosis, drift, notices::notices},
+        page,
         store::{
+            past::History,
             schema,
             snapshot::{RunSnapshot, TimelineCache},
         },
-        stored::EventType,
+        stored::{EventType, Notices},
     },
+    run::{timeline::draw::Range, window::Asked},
+    web::bundles,
 };
 
 const NOW: &str = "2026-11-15T12:00:00Z";
@@ -50,12 +54,14 @@ pub fn event_payload(data: &[u8]) {
     if count == 0 {
         return;
     }
-    let event = &mut snapshot.events[usize::from(*event) % count];
+    let mut events = snapshot.events.to_vec();
+    let event = &mut events[usize::from(*event) % count];
     let words = EventType::KNOWN;
     event.event_type = words
         .get(usize::from(*event_type))
         .map_or_else(|| "Unheard".into(), |word| (*word).into());
     event.payload = Some(String::from_utf8_lossy(payload).into_owned());
+    snapshot.events = History::new(events, Notices::default());
     let config = EngineConfig::defaults();
     let projected = Projected::of(Context {
         snapshot: &snapshot,
@@ -67,6 +73,21 @@ pub fn event_payload(data: &[u8]) {
     assert!(!diagnosis::diagnose(&projected).sentence.is_empty());
     drift::drift(&projected);
     notices(&snapshot);
+}
+
+/// Any bytes as an exported file: a verdict, and a page for what can be read.
+pub fn bundle(data: &[u8]) {
+    let Ok(kept) = bundles::read(Cursor::new(data), data.len() as u64, None) else {
+        return;
+    };
+    let config = EngineConfig::defaults();
+    let projected = Projected::of(Context {
+        snapshot: &kept.opened.run,
+        now: NOW.parse().unwrap(),
+        config: &config,
+    });
+    page::page(&projected, &Asked::default(), Range::default());
+    page::steps::steps(&projected);
 }
 
 static RUNS: LazyLock<Vec<RunSnapshot>> = LazyLock::new(|| {

@@ -16,6 +16,7 @@ use crate::{
     durable::{
         engine_config::EngineConfig,
         export::stream::{self, Done, ExportError},
+        projection::notices,
         store::head,
     },
 };
@@ -83,6 +84,9 @@ pub async fn run(args: ExportArgs) -> Result<(), CliError> {
     .await;
     db.close().await;
     let done = outcome?;
+    for notice in notices::shown(&done.notices) {
+        eprintln!("{} of {} {}", notice.place, notice.row, notice.problem);
+    }
     eprintln!(
         "{} events, {} bytes, sha256 {}",
         done.events, done.bytes, done.checksum

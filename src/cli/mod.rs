@@ -2,6 +2,7 @@
 
 mod demo;
 mod export;
+mod open;
 mod repair_pass;
 pub mod seed;
 mod serve;
@@ -43,6 +44,8 @@ enum Command {
     RepairPass(repair_pass::RepairPassArgs),
     /// Write one run's history as a sealed bundle
     Export(export::ExportArgs),
+    /// Show an exported bundle as the run's own page, without any database
+    Open(open::OpenArgs),
     /// Check exported bundles: exit 0 sealed and intact, 1 altered or wrong key, 2 not a bundle
     Verify(verify::VerifyArgs),
 }
@@ -113,6 +116,7 @@ pub fn main() -> ExitCode {
             Command::Seed(args) => seed::run(args).await.map_err(CliError::from),
             Command::RepairPass(args) => repair_pass::run(args).await,
             Command::Export(args) => export::run(args).await,
+            Command::Open(args) => open::run(args).await,
             // Needs no runtime, and its exit code says more.
             Command::Verify(_) => Ok(()),
         }

@@ -146,17 +146,7 @@ impl Prepared {
             .map(|repairs| tokio::spawn(repair_loop(repairs.db, config.clock, app.clone())));
         println!("Plimsoll{}: {start}", if demo { " demo" } else { "" });
         tracing::info!(%address, database = db.dialect().name(), repairs = repairs.is_some(), "serving");
-        let served = axum::serve(listener, routes::router(app.clone()))
-            .with_graceful_shutdown(asked_to_stop())
-            .into_future();
-        let served = tokio::select! {
-            served = served => served,
-            () = waited_long_enough() => {
-                tracing::warn!("left requests unanswered that had not ended");
-                Ok(())
-            }
-        };
-        served.map_err(|error| CliError::Failed(format!("the server stopped: {error}")))?;
+        until_stopped(app, listener).await?;
         // A pass that is under way ends with the transaction it is in: all of it or nothing.
         if let Some(looping) = looping {
             looping.abort();
@@ -212,6 +202,21 @@ async fn repair_loop(db: Db, clock: Clock, app: App) {
             Err(error) => tracing::warn!(%error, "a repair pass failed"),
         }
     }
+}
+
+/// Answers until the process is asked to stop.
+pub async fn until_stopped(app: App, listener: TcpListener) -> Result<(), CliError> {
+    let served = axum::serve(listener, routes::router(app))
+        .with_graceful_shutdown(asked_to_stop())
+        .into_future();
+    let served = tokio::select! {
+        served = served => served,
+        () = waited_long_enough() => {
+            tracing::warn!("left requests unanswered that had not ended");
+            Ok(())
+        }
+    };
+    served.map_err(|error| CliError::Failed(format!("the server stopped: {error}")))
 }
 
 /// There is no access control yet: what listens beyond this machine shows everything to anyone.

@@ -79,7 +79,7 @@ pub fn run(args: &VerifyArgs) -> ExitCode {
     ExitCode::from(worst)
 }
 
-fn read_key(path: &Path, id: Option<&str>) -> Result<SigningKey, String> {
+pub(super) fn read_key(path: &Path, id: Option<&str>) -> Result<SigningKey, String> {
     let secret = std::fs::read_to_string(path)
         .map_err(|error| format!("cannot read the key {}: {error}", path.display()))?;
     SigningKey::new(&secret, id).ok_or_else(|| format!("the key {} is empty", path.display()))

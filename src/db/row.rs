@@ -40,6 +40,13 @@ impl Row {
         }
     }
 
+    /// A row that no database gave, its times in UTC.
+    pub fn of(cells: impl IntoIterator<Item = (String, Val)>) -> Self {
+        let (names, cells) = cells.into_iter().unzip();
+        let zone = chrono_tz::UTC;
+        Self::new(Arc::new(Columns { names, zone }), cells)
+    }
+
     /// Name and value of every cell, in select order.
     pub fn cells(&self) -> impl Iterator<Item = (&str, &Val)> {
         self.columns

@@ -3,6 +3,7 @@
 pub mod activities;
 pub mod children;
 pub mod commands;
+pub mod comparison;
 pub mod data;
 pub mod diagnosis;
 pub mod exceptions;

@@ -22,15 +22,17 @@ use crate::web::state::{App, BasePath, VERSION};
 pub enum Nav {
     Overview,
     Runs,
+    Bundles,
 }
 
 impl Nav {
-    pub const ALL: [Self; 2] = [Self::Overview, Self::Runs];
+    pub const ALL: [Self; 3] = [Self::Overview, Self::Runs, Self::Bundles];
 
     pub fn label(self) -> &'static str {
         match self {
             Self::Overview => "Overview",
             Self::Runs => "Runs",
+            Self::Bundles => "Bundles",
         }
     }
 
@@ -38,6 +40,7 @@ impl Nav {
         match self {
             Self::Overview => "/",
             Self::Runs => "/runs",
+            Self::Bundles => "/bundles",
         }
     }
 
@@ -46,6 +49,7 @@ impl Nav {
         match self {
             Self::Overview => 'o',
             Self::Runs => 'r',
+            Self::Bundles => 'b',
         }
     }
 }
@@ -120,6 +124,8 @@ pub struct Layout {
     pub now: DateTime<Utc>,
     pub read_only: bool,
     pub demo: bool,
+    /// The entries of the menu: without a database there are only bundles.
+    pub entries: &'static [Nav],
     /// Where the switches of the header return to.
     pub back: String,
     /// htmx asked for the part it swaps, not for the whole page.
@@ -138,6 +144,10 @@ impl Layout {
             now: app.clock.now(),
             read_only: app.repairs.is_none(),
             demo: app.demo,
+            entries: match app.db {
+                Some(_) => &Nav::ALL,
+                None => &[Nav::Bundles],
+            },
             back,
             partial: false,
         }
@@ -159,6 +169,11 @@ impl Layout {
     /// The address of a page of ours: `layout.href("/runs")`.
     pub fn href(&self, below: &str) -> String {
         self.base.path(below)
+    }
+
+    /// Where everything begins.
+    pub fn home(&self) -> String {
+        self.href(self.entries.first().map_or("/", |first| first.path()))
     }
 
     /// The address of an instance's current run.
@@ -207,8 +222,8 @@ impl Layout {
         VERSION
     }
 
-    pub fn nav_entries(&self) -> [Nav; Nav::ALL.len()] {
-        Nav::ALL
+    pub fn has(&self, nav: Nav) -> bool {
+        self.entries.contains(&nav)
     }
 
     pub fn themes(&self) -> [Theme; Theme::ALL.len()] {

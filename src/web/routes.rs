@@ -1,13 +1,13 @@
 //! The one table of URLs.
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{DefaultBodyLimit, State};
 use axum::response::Redirect;
 use axum::routing::{get, post};
 
 use crate::web::api::{self, flows};
 use crate::web::error::AppError;
-use crate::web::pages::{choose, find, overview, run, runs, styleguide};
+use crate::web::pages::{bundles, choose, compare, find, overview, run, runs, styleguide};
 use crate::web::state::App;
 use crate::web::{assets, frame};
 
@@ -43,6 +43,16 @@ pub(super) fn table(app: &App) -> Router<App> {
             get(run::repair::show).post(run::repair::ask),
         )
         .route(&at("/instances/{instance}/runs/{run}/card"), get(run::card))
+        .route(
+            &at("/bundles"),
+            get(bundles::choose)
+                .post(bundles::open)
+                .layer(DefaultBodyLimit::disable()),
+        )
+        .route(&at("/bundles/{bundle}"), get(bundles::show))
+        .route(&at("/bundles/{bundle}/history"), get(bundles::history))
+        .route(&at("/bundles/{bundle}/payload"), get(bundles::payload))
+        .route(&at("/compare"), get(compare::show))
         .route(&at("/styleguide"), get(styleguide::show))
         .route(&at("/theme"), post(choose::theme))
         .route(&at("/zone"), post(choose::zone))

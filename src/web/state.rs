@@ -16,6 +16,7 @@ use crate::durable::export::{Policy, SigningKey};
 use crate::durable::repair::Mode;
 use crate::durable::store::past::HistoryCache;
 use crate::durable::store::runs::counts::CountCache;
+use crate::web::bundles::Bundles;
 use crate::web::collector::{self, Collector};
 use crate::web::error::AppError;
 use crate::web::kept::KeptPages;
@@ -49,6 +50,8 @@ pub struct Settings {
     pub counts: CountCache,
     /// Histories that were read already.
     pub past: HistoryCache,
+    /// Bundles that were opened, for a while.
+    pub bundles: Bundles,
     /// Pages of long runs, while nothing about them changes.
     pub kept: KeptPages,
     /// How the fleet's numbers are gathered.
@@ -90,6 +93,7 @@ impl Default for Settings {
             export: ExportSettings::default(),
             counts: CountCache::default(),
             past: HistoryCache::default(),
+            bundles: Bundles::default(),
             kept: KeptPages::default(),
             gathering: collector::Options::default(),
             collector: None,

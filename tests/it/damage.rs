@@ -1,22 +1,29 @@
 //! Whatever stands in a row, every address that shows it answers, and says what it could not
 //! take. SQLite, because there anything may stand anywhere.
 
+use std::io::Cursor;
+
 use axum_test::TestServer;
 use plimsoll::{
     db::{Db, Dialect, Row, Val},
     demo::Situation,
     durable::{
+        engine_config::EngineConfig,
+        export::stream,
         store::schema::{self, Column, Kind, Table},
         stored::{
             AttemptRow, CommandRow, ExecutionRow, FailureRecord, HistoryEvent, LinkRow, MessageRow,
             RunRow, RunSummary, SignalRow, TaskRow, TimerRow, UpdateRow,
         },
     },
+    web::bundles,
 };
 
 use crate::{
+    checker,
+    export::exported,
     rig,
-    shop::{fill, server},
+    shop::{fill, now, server},
 };
 
 const CASES: usize = 120;
@@ -174,6 +181,52 @@ async fn ask(
     notices
 }
 
+/// One cell that holds what it should not.
+struct Case<'s> {
+    situation: &'s Situation,
+    table: &'static str,
+    column: &'static Column,
+    id: Val,
+    before: Val,
+    /// A notice must tell of it.
+    noted: bool,
+    what: String,
+}
+
+impl<'s> Case<'s> {
+    /// Damages some cell; none where the dice found nothing to damage.
+    async fn make(db: &Db, situations: &'s [Situation], dice: &mut Dice) -> Option<Self> {
+        let situation = &situations[dice.below(situations.len())];
+        let (name, read) = READ[dice.below(READ.len())];
+        let rows = rows_of(db, name, &situation.run_id).await;
+        if rows.is_empty() {
+            return None;
+        }
+        let mut row = rows[dice.below(rows.len())].clone();
+        let table = table(name);
+        let column = &table.columns[dice.below(table.columns.len())];
+        if KEYS.contains(&column.name) {
+            return None;
+        }
+        let (value, must_be_noted) = wrong(column.kind, dice);
+        let case = Self {
+            situation,
+            table: name,
+            column,
+            id: row.take("id").unwrap(),
+            before: row.take(column.name).unwrap(),
+            noted: must_be_noted && read.split(", ").any(|read| read == column.name),
+            what: format!("{} {name}.{} = {value:?}", situation.name, column.name),
+        };
+        put(db, name, column, &case.id, value).await.then_some(case)
+    }
+
+    async fn put_back(self, db: &Db) {
+        let back = put(db, self.table, self.column, &self.id, self.before).await;
+        assert!(back, "{} is put back", self.what);
+    }
+}
+
 #[tokio::test]
 async fn every_address_answers_whatever_stands_in_a_row() {
     rig::on(Dialect::Sqlite, |db| async move {
@@ -182,41 +235,69 @@ async fn every_address_answers_whatever_stands_in_a_row() {
         let mut noted = 0;
         let mut asked = 0;
         while asked < CASES {
-            let situation = &situations[dice.below(situations.len())];
-            let (name, read) = READ[dice.below(READ.len())];
-            let rows = rows_of(&db.writable, name, &situation.run_id).await;
-            if rows.is_empty() {
+            let Some(case) = Case::make(&db.writable, &situations, &mut dice).await else {
                 continue;
-            }
-            let mut row = rows[dice.below(rows.len())].clone();
-            let table = table(name);
-            let column = &table.columns[dice.below(table.columns.len())];
-            if KEYS.contains(&column.name) {
-                continue;
-            }
-            let (value, must_be_noted) = wrong(column.kind, &mut dice);
-            let id = row.take("id").unwrap();
-            let before = row.take(column.name).unwrap();
-            let what = format!("{} {name}.{} = {value:?}", situation.name, column.name);
-            if !put(&db.writable, name, column, &id, value).await {
-                continue;
-            }
+            };
             // A server of its own: counts are remembered for a while.
-            let listed = LISTED.contains(&name);
-            let notices = ask(&server(&db.read_only), situation, listed, &what).await;
-            let is_read = read.split(", ").any(|read| read == column.name);
-            if must_be_noted && is_read {
-                let found = notices
-                    .iter()
-                    .any(|notice| notice["table"] == name && notice["column"] == column.name);
-                assert!(found, "{what} is not noted: {notices:?}");
+            let listed = LISTED.contains(&case.table);
+            let server = server(&db.read_only);
+            let notices = ask(&server, case.situation, listed, &case.what).await;
+            if case.noted {
+                let found = notices.iter().any(|notice| {
+                    notice["table"] == case.table && notice["column"] == case.column.name
+                });
+                assert!(found, "{} is not noted: {notices:?}", case.what);
                 noted += 1;
             }
-            assert!(
-                put(&db.writable, name, column, &id, before).await,
-                "{what} is put back"
-            );
+            case.put_back(&db.writable).await;
             asked += 1;
+        }
+        assert!(
+            noted > CASES / 4,
+            "only {noted} of {CASES} were to be noted"
+        );
+    })
+    .await;
+}
+
+/// A bundle has no place for notices: it is whole and sealed, and whoever made it is told.
+#[tokio::test]
+async fn every_export_is_whole_whatever_stands_in_a_row_sqlite() {
+    rig::on(Dialect::Sqlite, |db| async move {
+        let situations = fill(&db).await;
+        let config = EngineConfig::defaults();
+        let mut dice = Dice(15_112_026);
+        let (mut noted, mut made) = (0, 0);
+        while made < CASES {
+            let Some(case) = Case::make(&db.writable, &situations, &mut dice).await else {
+                continue;
+            };
+            let options = stream::Options {
+                now: now(),
+                config: &config,
+                policy: None,
+                key: None,
+                batch: 50,
+            };
+            let run = &case.situation.run_id;
+            let (text, done) = exported(&db.read_only, run, options)
+                .await
+                .unwrap_or_else(|error| panic!("{}: {error}", case.what));
+            checker::check(&text, None).unwrap_or_else(|wrong| panic!("{}: {wrong}", case.what));
+            // It can be opened again, however damaged.
+            let opened = bundles::read(Cursor::new(&text), 0, None);
+            assert!(opened.is_ok(), "{}: {:?}", case.what, opened.err());
+            // Messages are no part of a bundle.
+            if case.noted && case.table != MessageRow::TABLE {
+                let found =
+                    done.notices.list().iter().any(|notice| {
+                        notice.table == case.table && notice.column == case.column.name
+                    });
+                assert!(found, "{} is not noted: {:?}", case.what, done.notices);
+                noted += 1;
+            }
+            case.put_back(&db.writable).await;
+            made += 1;
         }
         assert!(
             noted > CASES / 4,

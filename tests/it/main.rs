@@ -4,6 +4,7 @@
 //! MariaDB. Without them, the tests that need one fail; `./test --quick` leaves those out by
 //! name: every test of another database is called `…::postgres` or `…::mysql`.
 
+mod bundles;
 mod checker;
 mod cli;
 mod column_kinds;
@@ -27,6 +28,7 @@ mod repair_http;
 mod repair_pass;
 mod repair_races;
 mod rig;
+mod round_trip;
 mod row_diff;
 mod run_history;
 mod run_kept;

@@ -311,25 +311,20 @@ impl Reader<'_> {
                 }
             }
         }
-        self.arrange(start, members);
-        Ok(())
+        self.arrange(start, members)
     }
 
     /// Puts a map's values, written one after another from `start`, into their order.
-    fn arrange(&mut self, start: usize, mut members: Vec<Member>) {
+    fn arrange(&mut self, start: usize, mut members: Vec<Member>) -> Result<(), NotJson> {
         let values = self.out.split_off(start);
         let keys = |members: &[Member]| counts_up(members.iter().map(|m| m.key.as_bytes()));
         let mut list = keys(&members);
         if !list {
             members.sort_by(|a, b| a.key.as_bytes().cmp(b.key.as_bytes()));
-            // Of members with the same key the last one counts.
-            members.dedup_by(|later, kept| {
-                let same = later.key == kept.key;
-                if same {
-                    (kept.from, kept.to) = (later.from, later.to);
-                }
-                same
-            });
+            // Readers disagree on which of the two counts: no seal can stand for that.
+            if members.windows(2).any(|two| two[0].key == two[1].key) {
+                return self.wrong("a key stands twice in a map");
+            }
             list = keys(&members);
         }
         self.out.push(if list { b'[' } else { b'{' });
@@ -344,6 +339,7 @@ impl Reader<'_> {
             self.out.extend_from_slice(&values[member.from..member.to]);
         }
         self.out.push(if list { b']' } else { b'}' });
+        Ok(())
     }
 
     /// A string, its escapes resolved.

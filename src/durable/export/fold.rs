@@ -45,7 +45,7 @@ impl Export<'_> {
         let limit = u32::try_from(self.options.batch).unwrap_or(u32::MAX);
         let mut after = i64::MIN;
         loop {
-            let events = store::events_after(self.snapshot, &run_id, after, limit).await?;
+            let events = store::events_after(&mut self.reading, &run_id, after, limit).await?;
             let Some(last) = store::next_after(&events, after) else {
                 break;
             };
@@ -56,11 +56,11 @@ impl Export<'_> {
             (ExecutionRow::TABLE, Kind::Activity),
             (TimerRow::TABLE, Kind::Timer),
         ] {
-            for id in store::ids(self.snapshot, table, &run_id).await? {
+            for id in store::ids(self.reading.snapshot, table, &run_id).await? {
                 plan.take_row(kind, id);
             }
         }
-        let mut tasks = store::tasks(self.snapshot, &run_id);
+        let mut tasks = store::tasks(&mut self.reading, &run_id);
         while let Some(task) = tasks.next().await {
             plan.take_task(task?);
         }
@@ -84,7 +84,7 @@ impl Export<'_> {
         self.head.events = History::new(events, Notices::default());
         self.head.timers = timeouts.timers;
         self.head.tasks = plan.tasks;
-        store::add_related(self.snapshot, &mut self.head).await?;
+        store::add_related(self.reading.snapshot, &mut self.head).await?;
         let condition_timers = self.fold_together(&mut folded);
 
         let mut rest = steps.as_slice();
@@ -122,10 +122,10 @@ impl Export<'_> {
         sequences.sort_unstable();
         let mut events = Vec::with_capacity(sequences.len());
         for some in sequences.chunks(self.options.batch.max(1)) {
-            events.extend(store::events_at(self.snapshot, &run_id, some).await?);
+            events.extend(store::events_at(&mut self.reading, &run_id, some).await?);
         }
         let executions = store::rows_of(
-            self.snapshot,
+            &mut self.reading,
             ExecutionRow::TABLE,
             ExecutionRow::COLUMNS,
             "id",
@@ -134,7 +134,7 @@ impl Export<'_> {
         )
         .await?;
         let mut attempts = store::rows_of(
-            self.snapshot,
+            &mut self.reading,
             AttemptRow::TABLE,
             AttemptRow::COLUMNS,
             "activity_execution_id",
@@ -146,7 +146,7 @@ impl Export<'_> {
             (a.attempt_number, a.started_at, &a.id).cmp(&(b.attempt_number, b.started_at, &b.id))
         });
         let timers = store::rows_of(
-            self.snapshot,
+            &mut self.reading,
             TimerRow::TABLE,
             TimerRow::COLUMNS,
             "id",
@@ -155,7 +155,7 @@ impl Export<'_> {
         )
         .await?;
         let tasks = store::rows_of(
-            self.snapshot,
+            &mut self.reading,
             TaskRow::TABLE,
             TaskRow::COLUMNS,
             "id",

@@ -69,7 +69,7 @@ impl Export<'_> {
         }
         if told.timeline_same {
             let beyond = store::timeline_between(
-                self.snapshot,
+                &mut self.reading,
                 &self.head.run.id,
                 after.saturating_add(1),
                 i64::MAX,
@@ -82,7 +82,7 @@ impl Export<'_> {
 
     async fn next_events(&mut self, after: i64) -> Result<Vec<HistoryEvent>, ExportError> {
         let limit = u32::try_from(self.options.batch).unwrap_or(u32::MAX);
-        Ok(store::events_after(self.snapshot, &self.head.run.id, after, limit).await?)
+        Ok(store::events_after(&mut self.reading, &self.head.run.id, after, limit).await?)
     }
 
     /// Compares a stretch of the timeline with the stored one, and notes what it redacts.
@@ -109,7 +109,7 @@ impl Export<'_> {
         }
         if told.timeline_same {
             let run_id = self.run_id();
-            let stored = store::timeline_between(self.snapshot, &run_id, from, to).await?;
+            let stored = store::timeline_between(&mut self.reading, &run_id, from, to).await?;
             told.timeline_same = sources::same_timeline(&stored, &entries);
         }
         Ok(())
@@ -158,7 +158,7 @@ impl Export<'_> {
             .iter()
             .filter_map(|event| event.workflow_task_id.as_deref());
         let tasks = store::rows_of(
-            self.snapshot,
+            &mut self.reading,
             TaskRow::TABLE,
             TaskRow::COLUMNS,
             "id",
@@ -170,7 +170,7 @@ impl Export<'_> {
             .iter()
             .filter_map(|of| of.activity_execution_id.as_deref());
         let executions = store::rows_of(
-            self.snapshot,
+            &mut self.reading,
             ExecutionRow::TABLE,
             ExecutionRow::COLUMNS,
             "id",
@@ -180,7 +180,7 @@ impl Export<'_> {
         .await?;
         let timers = named.iter().filter_map(|of| of.timer_id.as_deref());
         let timers = store::rows_of(
-            self.snapshot,
+            &mut self.reading,
             TimerRow::TABLE,
             TimerRow::COLUMNS,
             "id",

@@ -15,6 +15,7 @@ mod plan;
 pub mod redaction;
 pub mod seal;
 mod sections;
+pub mod source;
 mod spool;
 pub mod stream;
 pub mod verify;

@@ -153,7 +153,7 @@ impl Export<'_> {
     pub async fn tasks(&mut self) -> Result<(), ExportError> {
         self.writer.open_list("tasks");
         let policy = self.options.policy.filter(|p| p.touches(Slot::TaskPayload));
-        let mut tasks = store::tasks(self.snapshot, &self.head.run.id).enumerate();
+        let mut tasks = store::tasks(&mut self.reading, &self.head.run.id).enumerate();
         while let Some((n, task)) = tasks.next().await {
             let mut task = entries::task(&task?);
             if let Some(policy) = policy {
@@ -262,7 +262,7 @@ impl Export<'_> {
         while waits_same {
             let ours: Vec<Value> = (at..at + page).map_while(|n| folded.waits.get(n)).collect();
             let stored = store::entries_after(
-                self.snapshot,
+                &mut self.reading,
                 WaitEntry::TABLE,
                 WaitEntry::COLUMNS,
                 &run_id,
@@ -289,7 +289,7 @@ impl Export<'_> {
                 .map_while(|n| folded.timers.get(n))
                 .collect();
             let stored = store::entries_after(
-                self.snapshot,
+                &mut self.reading,
                 TimerEntry::TABLE,
                 TimerEntry::COLUMNS,
                 &run_id,

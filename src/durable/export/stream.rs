@@ -17,7 +17,11 @@ use crate::{
     durable::{
         engine_config::EngineConfig,
         projection::{Context, context::stamp, current_run, related::Related},
-        store::{export as store, past::History, snapshot::RunSnapshot},
+        store::{
+            export::{self as store, Reading},
+            past::History,
+            snapshot::RunSnapshot,
+        },
         stored::Notices,
     },
 };
@@ -38,11 +42,14 @@ impl Options<'_> {
 }
 
 /// What was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Done {
     pub checksum: String,
     pub events: usize,
     pub bytes: u64,
+    /// What the rows hold that the bundle could not take as it stands. A bundle has no place to
+    /// say so: whoever makes it is told.
+    pub notices: Notices,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -71,7 +78,10 @@ pub async fn write(
         .ok_or_else(|| ExportError::NoRun(run_id.to_owned()))?;
     let blank = blank(&head);
     let mut export = Export {
-        snapshot,
+        reading: Reading {
+            snapshot,
+            notices: head.notices.clone(),
+        },
         options,
         blank,
         head,
@@ -99,7 +109,7 @@ fn blank(head: &RunSnapshot) -> RunSnapshot {
 }
 
 pub(super) struct Export<'s> {
-    pub snapshot: &'s mut Snapshot,
+    pub reading: Reading<'s>,
     pub options: Options<'s>,
     pub blank: RunSnapshot,
     /// With all that does not grow with the steps; later also what is folded together.
@@ -206,6 +216,7 @@ impl<'s> Export<'s> {
             checksum,
             events: folded.events,
             bytes: self.outlet.bytes,
+            notices: std::mem::take(&mut self.reading.notices),
         })
     }
 

@@ -9,6 +9,7 @@ mod head;
 pub mod history;
 pub mod payloads;
 mod signals;
+pub mod steps;
 mod tasks;
 mod timeline;
 mod updates;

@@ -101,6 +101,19 @@ pub fn stored(text: Option<&str>) -> Option<Value> {
     Some(envelope.unwrap_or_else(|| Value::String(text.to_owned())))
 }
 
+/// The column an export was made of, from what it carries.
+pub fn restored(carried: &Value) -> Option<String> {
+    match carried {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        Value::Object(map) if map.contains_key("external_storage") => {
+            let envelope = base64::engine::general_purpose::STANDARD.encode(carried.to_string());
+            Some(format!("{REFERENCE}{envelope}"))
+        }
+        other => Some(other.to_string()),
+    }
+}
+
 /// A value of an event with every stored reference in it replaced by its envelope.
 pub fn opened(value: Value) -> Value {
     match value {

@@ -9,9 +9,22 @@ use super::{
     snapshot::{self, RunSnapshot, TimelineCache, related_runs},
 };
 use crate::{
-    db::{DbError, Row, Snapshot},
+    db::{DbError, Row, Snapshot, Statement},
     durable::stored::{HistoryEvent, Notices, TaskRow, TimelineEntry},
 };
+
+/// Where an export reads, and what it met there that could not be taken as it stands.
+#[derive(Debug)]
+pub struct Reading<'s> {
+    pub snapshot: &'s mut Snapshot,
+    pub notices: Notices,
+}
+
+impl Reading<'_> {
+    async fn all<T>(&mut self, q: Statement, of_row: Read<T>) -> Result<Vec<T>, DbError> {
+        snapshot::read(self.snapshot.fetch(q).await?, &mut self.notices, of_row)
+    }
+}
 
 /// How a table's rows are read.
 type Read<T> = fn(&mut Row, &mut Notices) -> Result<T, DbError>;
@@ -41,12 +54,12 @@ pub async fn add_related(snapshot: &mut Snapshot, run: &mut RunSnapshot) -> Resu
 
 /// The next events after a sequence. Served by the unique `(workflow_run_id, sequence)`.
 pub async fn events_after(
-    snapshot: &mut Snapshot,
+    reading: &mut Reading<'_>,
     run_id: &str,
     after: i64,
     limit: u32,
 ) -> Result<Vec<HistoryEvent>, DbError> {
-    let mut q = snapshot.statement();
+    let mut q = reading.snapshot.statement();
     q.push("select ")
         .push(HistoryEvent::COLUMNS)
         .push(" from {workflow_history_events} where workflow_run_id = ")
@@ -55,19 +68,19 @@ pub async fn events_after(
         .bind(after)
         .push(" order by sequence limit ")
         .bind(limit);
-    read(snapshot.fetch(q).await?, HistoryEvent::read)
+    reading.all(q, HistoryEvent::read).await
 }
 
 /// The events of these sequences, in their order. Served likewise.
 pub async fn events_at(
-    snapshot: &mut Snapshot,
+    reading: &mut Reading<'_>,
     run_id: &str,
     sequences: &[i64],
 ) -> Result<Vec<HistoryEvent>, DbError> {
     if sequences.is_empty() {
         return Ok(Vec::new());
     }
-    let mut q = snapshot.statement();
+    let mut q = reading.snapshot.statement();
     q.push("select ")
         .push(HistoryEvent::COLUMNS)
         .push(" from {workflow_history_events} where workflow_run_id = ")
@@ -75,7 +88,7 @@ pub async fn events_at(
         .push(" and sequence in ")
         .bind_list(sequences.iter().copied())
         .push(" order by sequence");
-    read(snapshot.fetch(q).await?, HistoryEvent::read)
+    reading.all(q, HistoryEvent::read).await
 }
 
 /// The last of these sequences, if it leads on. One that cannot be read counts as none, so that
@@ -87,9 +100,10 @@ pub fn next_after(events: &[HistoryEvent], after: i64) -> Option<i64> {
 
 /// Every task in the order they are listed, as they arrive.
 pub fn tasks<'s>(
-    snapshot: &'s mut Snapshot,
+    reading: &'s mut Reading<'_>,
     run_id: &str,
 ) -> BoxStream<'s, Result<TaskRow, DbError>> {
+    let Reading { snapshot, notices } = reading;
     let mut q = snapshot.statement();
     q.push("select ")
         .push(TaskRow::COLUMNS)
@@ -97,18 +111,17 @@ pub fn tasks<'s>(
         .bind(run_id)
         .push(" order by available_at, created_at, id");
     let rows = snapshot.stream(q);
-    rows.map(|row| TaskRow::read(&mut row?, &mut Notices::default()))
-        .boxed()
+    rows.map(|row| TaskRow::read(&mut row?, notices)).boxed()
 }
 
 /// The stored timeline between two sequences. Served by `(workflow_run_id, sequence)`.
 pub async fn timeline_between(
-    snapshot: &mut Snapshot,
+    reading: &mut Reading<'_>,
     run_id: &str,
     from: i64,
     to: i64,
 ) -> Result<Vec<TimelineEntry>, DbError> {
-    let mut q = snapshot.statement();
+    let mut q = reading.snapshot.statement();
     q.push("select ")
         .push(TimelineEntry::COLUMNS)
         .push(" from {workflow_run_timeline_entries} where workflow_run_id = ")
@@ -118,12 +131,12 @@ pub async fn timeline_between(
         .push(" and sequence <= ")
         .bind(to)
         .push(" order by sequence");
-    read(snapshot.fetch(q).await?, TimelineEntry::read)
+    reading.all(q, TimelineEntry::read).await
 }
 
 /// The next rows of a stored projection, by position. Served by `(workflow_run_id)`.
 pub async fn entries_after<T>(
-    snapshot: &mut Snapshot,
+    reading: &mut Reading<'_>,
     table: &'static str,
     columns: &'static str,
     run_id: &str,
@@ -131,7 +144,7 @@ pub async fn entries_after<T>(
     limit: usize,
     of_row: Read<T>,
 ) -> Result<Vec<T>, DbError> {
-    let mut q = snapshot.statement();
+    let mut q = reading.snapshot.statement();
     q.push("select ")
         .push(columns)
         .push(" from {")
@@ -142,12 +155,12 @@ pub async fn entries_after<T>(
         .bind(i64::try_from(limit).unwrap_or(i64::MAX))
         .push(" offset ")
         .bind(i64::try_from(skip).unwrap_or(i64::MAX));
-    read(snapshot.fetch(q).await?, of_row)
+    reading.all(q, of_row).await
 }
 
 /// The rows of these ids, or of another unique or indexed column. In no order.
 pub async fn rows_of<'v, T>(
-    snapshot: &mut Snapshot,
+    reading: &mut Reading<'_>,
     table: &'static str,
     columns: &'static str,
     column: &'static str,
@@ -158,7 +171,7 @@ pub async fn rows_of<'v, T>(
     if values.is_empty() {
         return Ok(Vec::new());
     }
-    let mut q = snapshot.statement();
+    let mut q = reading.snapshot.statement();
     q.push("select ")
         .push(columns)
         .push(" from {")
@@ -167,7 +180,7 @@ pub async fn rows_of<'v, T>(
         .push(column)
         .push(" in ")
         .bind_list(values);
-    read(snapshot.fetch(q).await?, of_row)
+    reading.all(q, of_row).await
 }
 
 /// One column of every row of the run, or of as many as an index on the run gives.
@@ -188,8 +201,4 @@ pub async fn ids(
         .filter_map(|row| row.peek("id"))
         .map(str::to_owned)
         .collect())
-}
-
-fn read<T>(rows: Vec<Row>, of_row: Read<T>) -> Result<Vec<T>, DbError> {
-    snapshot::read(rows, &mut Notices::default(), of_row)
 }

@@ -73,3 +73,41 @@ pub async fn current_run_id(
     let related = Related::over(&runs);
     Ok(current_run::current_run(&related, instance_id).map(|(run, _)| run.run.id.clone()))
 }
+
+/// How many of the newest runs of a type are looked at for one that completed.
+const NEWEST: u32 = 1_000;
+
+/// The newest run of the same type and namespace that completed, other than this one. Served by
+/// `(namespace, workflow_type, sort_timestamp, id)`, from its end.
+pub async fn last_completed(
+    snapshot: &mut Snapshot,
+    run_id: &str,
+) -> Result<Option<String>, DbError> {
+    let mut q = snapshot.statement();
+    q.push("select workflow_type, namespace from {workflow_run_summaries} where id = ")
+        .bind(run_id);
+    let Some(mut row) = snapshot.fetch_one(q).await? else {
+        return Ok(None);
+    };
+    let (workflow_type, namespace) = (row.text("workflow_type")?, row.opt_text("namespace")?);
+    let mut q = snapshot.statement();
+    // The inner limit is a fence: a type whose runs all fail is not walked to its beginning.
+    q.push(
+        "select id from (select id, status, sort_timestamp from {workflow_run_summaries} where ",
+    );
+    match namespace {
+        Some(namespace) => q.push("namespace = ").bind(namespace),
+        None => q.push("namespace is null"),
+    };
+    q.push(" and workflow_type = ")
+        .bind(workflow_type)
+        .push(" order by sort_timestamp desc, id desc limit ")
+        .bind(NEWEST)
+        .push(") as newest where status = 'completed' and id <> ")
+        .bind(run_id)
+        .push(" order by sort_timestamp desc, id desc limit 1");
+    match snapshot.fetch_one(q).await? {
+        Some(mut row) => row.opt_text("id"),
+        None => Ok(None),
+    }
+}

@@ -209,6 +209,52 @@ pub struct Looked {
     pub until: Option<i64>,
 }
 
+/// One window of a history that is already in memory, by the same rules.
+pub fn window_of(
+    events: &[HistoryEvent],
+    filter: &EventFilter,
+    place: Place,
+    size: usize,
+) -> EventWindow {
+    let (start, down) = place.start();
+    let types = filter.types();
+    let fits = |event: &&HistoryEvent| {
+        types.as_ref().is_none_or(|types| types.holds(event)) && filter.keeps(event)
+    };
+    let listed = |event: &HistoryEvent| Listed {
+        event: event.clone(),
+        bytes: i64::try_from(event.payload.as_ref().map_or(0, String::len)).unwrap_or(i64::MAX),
+    };
+    let want = size.saturating_add(1);
+    let mut found: Vec<Listed> = if down {
+        let below = events.iter().rev().filter(|event| event.sequence <= start);
+        below.filter(fits).take(want).map(listed).collect()
+    } else {
+        let above = events.iter().filter(|event| event.sequence >= start);
+        above.filter(fits).take(want).map(listed).collect()
+    };
+    let more = found.len() > size;
+    found.truncate(size);
+    let newest = found.iter().map(|listed| listed.event.sequence).max();
+    let behind = match place {
+        Place::Latest | Place::Oldest => false,
+        Place::Before(_) | Place::After(_) => true,
+        Place::Around(_) => events.last().map(|event| event.sequence) > newest,
+    };
+    if down {
+        found.reverse();
+    }
+    EventWindow {
+        events: found,
+        more_below: if down { more } else { behind },
+        more_above: if down { behind } else { more },
+        looked: (!filter.is_empty()).then_some(Looked {
+            events: events.len(),
+            until: None,
+        }),
+    }
+}
+
 /// Reads one window.
 pub async fn window(
     snapshot: &mut Snapshot,

@@ -1,6 +1,7 @@
 //! The queries over the engine's tables, and the check that those tables are the ones we know.
 //! SQL is written here once, next to the function that names it.
 
+pub mod bundle;
 pub mod export;
 pub mod find;
 pub mod head;

@@ -571,7 +571,7 @@ fn push_related(q: &mut Statement) {
     .push(" order by e.sequence desc limit 1) as terminal_event");
 }
 
-const TERMINAL: [EventType; 6] = [
+pub(super) const TERMINAL: [EventType; 6] = [
     EventType::WorkflowCompleted,
     EventType::WorkflowFailed,
     EventType::WorkflowTimedOut,

@@ -44,6 +44,9 @@ pub enum Problem {
     UnknownWord,
     /// Rows the sequence has no place for to be absent.
     MissingRows,
+    /// Where a bundle has rows, something else.
+    NotARow,
+    NotAList,
 }
 
 impl Problem {
@@ -61,6 +64,8 @@ impl Problem {
             Self::NotACollection => "is JSON, but neither a list nor an object",
             Self::UnknownWord => "is a word this version does not know",
             Self::MissingRows => "has a gap: rows are not there",
+            Self::NotARow => "is no row and is left out",
+            Self::NotAList => "is no list and is left out",
         }
     }
 }

@@ -133,6 +133,14 @@ async fn streamed(app: App, mut snapshot: Snapshot, run_id: String) -> Result<Bo
         match &written {
             Ok(done) => {
                 tracing::info!(run_id, bytes = done.bytes, events = done.events, "exported");
+                let left_out = done.notices.list().len() + done.notices.left_out();
+                if left_out > 0 {
+                    tracing::warn!(
+                        run_id,
+                        left_out,
+                        "an export could not take every stored value"
+                    );
+                }
             }
             Err(ExportError::Gone) => tracing::info!(run_id, "the reader of an export left"),
             Err(error) => tracing::error!(run_id, %error, "an export broke off"),

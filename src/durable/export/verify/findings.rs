@@ -78,6 +78,19 @@ pub enum Verdict {
     NotABundle,
 }
 
+/// What a page says of a bundle: who vouches for it, if anybody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seal {
+    /// Signed with the key we have.
+    Signed,
+    /// As it was sealed; whoever changed it could have sealed it again.
+    Unsigned,
+    /// As it was sealed; signed with a key we do not have.
+    UnknownKey,
+    Altered,
+    NotABundle,
+}
+
 /// Most findings of one rule that are listed; all are counted.
 const LISTED: usize = 20;
 
@@ -162,6 +175,30 @@ impl Report {
             (0, _) => "warning",
             _ => "failed",
         };
+    }
+
+    pub fn seal(&self) -> Seal {
+        // With a key at hand, a missing or foreign signature counts as an error; of the bundle
+        // itself it says nothing.
+        let of_key = [
+            "integrity.signature_missing",
+            "integrity.signature_key_unavailable",
+        ];
+        let only_of_key = self
+            .findings
+            .iter()
+            .filter(|finding| finding.severity == Severity::Error)
+            .all(|finding| of_key.contains(&finding.rule));
+        let unnamed = self.integrity.signature_algorithm.is_none();
+        match self.verdict() {
+            Verdict::NotABundle => Seal::NotABundle,
+            Verdict::Altered if !only_of_key => Seal::Altered,
+            _ if self.integrity.signature_verified == Some(true) => Seal::Signed,
+            _ if self.integrity.signature_present => Seal::UnknownKey,
+            // A seal that names a signature and carries none has lost it.
+            _ if unnamed => Seal::Unsigned,
+            _ => Seal::Altered,
+        }
     }
 
     pub fn verdict(&self) -> Verdict {

@@ -4,19 +4,17 @@
 
 mod findings;
 mod rules;
-mod source;
 
 use std::io::{Read, Seek};
 
 use serde_json::Value;
 
-pub use findings::{BundleFacts, Finding, IntegrityFacts, Report, Severity, Verdict};
-use source::{ReadError, Source, Span};
-
 use super::{
     SigningKey,
     seal::{self, Sealer, same},
+    source::{ReadError, Source, Span, find},
 };
+pub use findings::{BundleFacts, Finding, IntegrityFacts, Report, Seal, Severity, Verdict};
 
 /// Reads the whole file and reports. `progress` hears how many bytes were looked at.
 pub fn verify(
@@ -191,15 +189,6 @@ fn signature(
             "integrity.signature_algorithm",
         ),
     }
-}
-
-/// The last member of a name counts, as PHP reads it.
-fn find(members: &[(String, Span)], name: &str) -> Option<Span> {
-    members
-        .iter()
-        .rev()
-        .find(|(key, _)| key == name)
-        .map(|(_, span)| *span)
 }
 
 fn parse<R: Read + Seek>(source: &mut Source<R>, span: Span) -> Result<Value, ReadError> {

@@ -8,16 +8,12 @@ use std::{
 
 use serde_json::Value;
 
-use super::{
-    find,
-    findings::Report,
-    parse,
-    source::{Items, ReadError, Source, Span},
-};
+use super::{findings::Report, parse};
 use crate::durable::export::{
     SCHEMA, SCHEMA_VERSION,
     head::AVRO,
     manifest::{FINGERPRINT, VALUE_SCHEMA},
+    source::{Items, ReadError, Source, Span, find},
 };
 
 const MAPS: [&str; 4] = ["workflow", "payloads", "redaction", "payload_manifest"];

@@ -6,17 +6,20 @@ use axum::{
     response::{Html, IntoResponse as _, Redirect, Response},
 };
 
+use chrono::{DateTime, Utc};
+
 use super::missing;
 use crate::{
+    db::Snapshot,
     durable::{
         page::history::{KINDS, window, word},
         projection::timeline::Kind,
         store::{
             head::belongs,
-            history::{self as store, EventFilter, Place, WINDOW},
+            history::{self as store, EventFilter, EventWindow, Place, WINDOW},
             runs::moment,
         },
-        stored::EventType,
+        stored::{EventType, HistoryEvent},
     },
     run::{history::History, tag::Tag, window::Asked},
     web::{
@@ -48,6 +51,45 @@ pub struct Events {
     pub newest_first: bool,
 }
 
+/// Where the events of a run are.
+#[derive(Debug)]
+pub enum Source<'s> {
+    Stored {
+        snapshot: &'s mut Snapshot,
+        run_id: &'s str,
+    },
+    /// Of a bundle, all in memory.
+    Held(&'s [HistoryEvent]),
+}
+
+impl Source<'_> {
+    async fn window(
+        &mut self,
+        filter: &EventFilter,
+        place: Place,
+        size: usize,
+    ) -> Result<EventWindow, AppError> {
+        Ok(match self {
+            Self::Stored { snapshot, run_id } => {
+                store::window(snapshot, run_id, filter, place, size).await?
+            }
+            Self::Held(events) => store::window_of(events, filter, place, size),
+        })
+    }
+
+    /// The first event at or after a moment.
+    async fn sequence_at(&mut self, at: DateTime<Utc>) -> Result<Option<i64>, AppError> {
+        Ok(match self {
+            Self::Stored { snapshot, run_id } => store::sequence_at(snapshot, run_id, at).await?,
+            Self::Held(events) => events
+                .iter()
+                .find(|event| event.time().is_none_or(|time| time >= at))
+                .or(events.last())
+                .map(|event| event.sequence),
+        })
+    }
+}
+
 pub async fn show(
     State(app): State<App>,
     layout: Layout,
@@ -60,6 +102,24 @@ pub async fn show(
     if !belongs(&mut snapshot, &instance, &run).await? {
         return Err(missing(&instance, Some(&run)));
     }
+    let source = Source::Stored {
+        snapshot: &mut snapshot,
+        run_id: &run,
+    };
+    let layout = layout.at(Nav::Runs);
+    let answer = answer(source, layout, here, instance, asked).await;
+    snapshot.end().await;
+    answer
+}
+
+/// The page of events, wherever they are.
+pub async fn answer(
+    mut source: Source<'_>,
+    layout: Layout,
+    here: String,
+    instance: String,
+    asked: Asked,
+) -> Result<Response, AppError> {
     if let Some(go) = asked.get("go").map(str::trim).filter(|go| !go.is_empty()) {
         let sequence = if let Ok(sequence) = go.trim_start_matches('#').parse() {
             Some(sequence)
@@ -71,9 +131,8 @@ pub async fn show(
             let at = moment(go, layout.zone).map_err(|why| {
                 AppError::invalid("go", format!("Not an event's number, and no time: {why}"))
             })?;
-            store::sequence_at(&mut snapshot, &run, at).await?
+            source.sequence_at(at).await?
         };
-        snapshot.end().await;
         return Ok(to_event(&here, sequence.unwrap_or(1)).into_response());
     }
     let filter = filter_of(&asked)?;
@@ -84,8 +143,7 @@ pub async fn show(
             failures: true,
             ..EventFilter::default()
         };
-        let found = store::window(&mut snapshot, &run, &failures, place, 1).await?;
-        snapshot.end().await;
+        let found = source.window(&failures, place, 1).await?;
         let to = if let Some(listed) = found.events.first() {
             to_event(&here, listed.event.sequence)
         } else {
@@ -95,8 +153,7 @@ pub async fn show(
         };
         return Ok(to.into_response());
     }
-    let found = store::window(&mut snapshot, &run, &filter, place, WINDOW).await?;
-    snapshot.end().await;
+    let found = source.window(&filter, place, WINDOW).await?;
     let view = HistoryView {
         events: Events {
             history: window(&found, place, newest_first),
@@ -106,7 +163,7 @@ pub async fn show(
             asked,
             newest_first,
         },
-        layout: layout.title(format!("History of {instance}")).at(Nav::Runs),
+        layout: layout.title(format!("History of {instance}")),
         instance_id: instance,
     };
     Ok(Html(view.render()?).into_response())

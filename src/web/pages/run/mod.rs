@@ -43,6 +43,7 @@ use crate::{
         format::{self, number},
         kept::{Kept, Key, is_long},
         layout::{Layout, Nav, segment},
+        pages::bundles::Banner,
         state::App,
     },
 };
@@ -61,6 +62,8 @@ struct RunView {
     asked: Asked,
     /// The history, where it is short enough to stand in the page.
     events: history::Events,
+    /// What the run was read from, where that is a bundle.
+    bundle: Option<Banner>,
 }
 
 /// One section of the page: folded when it is long, and left out until it is opened.
@@ -220,6 +223,30 @@ async fn show(
     Ok(Html(html))
 }
 
+/// The same page of a run that a bundle holds, as it stood when it was exported.
+pub fn of_bundle(
+    app: &App,
+    layout: Layout,
+    rows: &RunSnapshot,
+    banner: Banner,
+    here: String,
+    asked: Asked,
+) -> Result<Html<String>, AppError> {
+    let range = Range {
+        from: edge(&asked, "from", &layout)?,
+        to: edge(&asked, "to", &layout)?,
+    };
+    let projected = Projected::of(Context {
+        snapshot: rows,
+        now: layout.now,
+        config: &app.engine,
+    });
+    let page = Arc::new(page::page(&projected, &asked, range));
+    let mut view = RunView::at(layout.at(Nav::Bundles), page, asked, here);
+    view.bundle = Some(banner);
+    Ok(Html(view.render()?))
+}
+
 /// One end of the part of time to show.
 fn edge(
     asked: &Asked,
@@ -272,6 +299,10 @@ fn missing(instance: &str, run: Option<&str>) -> AppError {
 impl RunView {
     fn new(layout: Layout, page: Arc<Page>, asked: Asked) -> Self {
         let here = layout.run_href(&page.head.instance_id, &page.head.run_id);
+        Self::at(layout.at(Nav::Runs), page, asked, here)
+    }
+
+    fn at(layout: Layout, page: Arc<Page>, asked: Asked, here: String) -> Self {
         let (parts, empty): (Vec<_>, Vec<_>) = [
             ("activities", "Activities", page.activities.window),
             ("exceptions", "Exceptions", page.exceptions.window),
@@ -287,7 +318,7 @@ impl RunView {
         .into_iter()
         .partition(|(.., window)| window.total > 0);
         Self {
-            layout: layout.title(page.head.type_name.clone()).at(Nav::Runs),
+            layout: layout.title(page.head.type_name.clone()),
             parts: parts
                 .into_iter()
                 .map(|part| Part::new(&here, &asked, part))
@@ -305,7 +336,19 @@ impl RunView {
             here,
             page,
             asked,
+            bundle: None,
         }
+    }
+
+    fn export_href(&self) -> String {
+        let below = self.layout.base.strip(&self.here).unwrap_or_default();
+        self.layout.href(&format!("/api{below}/history-export"))
+    }
+
+    /// Whom with is found when it is asked for.
+    fn compare_href(&self) -> String {
+        let run = segment(&self.page.head.run_id);
+        self.layout.href(&format!("/compare?a={run}"))
     }
 
     /// Where a row of the timeline leads: its details, or the units it stands for.

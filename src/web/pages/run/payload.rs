@@ -7,6 +7,8 @@ use axum::{
     response::{Html, IntoResponse as _, Response},
 };
 
+use chrono::{DateTime, Utc};
+
 use super::{load, missing};
 use crate::{
     durable::{
@@ -15,6 +17,7 @@ use crate::{
         store::{
             head::{belongs, payload_codec},
             history,
+            snapshot::RunSnapshot,
         },
     },
     run::{data::Whole, window::Asked},
@@ -66,24 +69,65 @@ pub async fn show(
     Path((instance, run)): Path<(String, String)>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, AppError> {
-    let query = query.unwrap_or_default();
-    let asked = Asked::parse(&query);
-    let get = |name| asked.get(name).unwrap_or_default();
-    let (of, id, part) = (get("of"), get("id"), get("part"));
-    let found = if of == "event" {
-        event(&app, &instance, &run, id).await?
+    let asked = Asked::parse(&query.unwrap_or_default());
+    let found = if asked.get("of") == Some("event") {
+        event(&app, &instance, &run, sequence(&asked)?).await?
     } else {
         let rows = load(&app, &instance, Some(&run)).await?;
-        let projected = Projected::of(Context {
-            snapshot: &rows,
-            now: layout.now,
-            config: &app.engine,
-        });
-        payloads::find(&projected, of, id, part)
-            .map(|whole| (part.to_owned(), whole))
-            .into_iter()
-            .collect()
+        of_run(&rows, layout.now, &app, &asked)
     };
+    let here = layout.run_href(&instance, &run);
+    answer(found, layout.at(Nav::Runs), &here, instance, &asked)
+}
+
+/// The payload a bundle holds.
+pub fn held(
+    rows: &RunSnapshot,
+    now: DateTime<Utc>,
+    app: &App,
+    asked: &Asked,
+) -> Result<Found, AppError> {
+    if asked.get("of") != Some("event") {
+        return Ok(of_run(rows, now, app, asked));
+    }
+    let sequence = sequence(asked)?;
+    let event = rows.events.iter().find(|event| event.sequence == sequence);
+    let codec = rows.run.payload_codec.as_deref();
+    Ok(event.map_or_else(Vec::new, |event| payloads::of_event(event, codec)))
+}
+
+/// The parts of a payload by name.
+pub type Found = Vec<(String, Whole)>;
+
+fn of_run(rows: &RunSnapshot, now: DateTime<Utc>, app: &App, asked: &Asked) -> Found {
+    let get = |name| asked.get(name).unwrap_or_default();
+    let projected = Projected::of(Context {
+        snapshot: rows,
+        now,
+        config: &app.engine,
+    });
+    payloads::find(&projected, get("of"), get("id"), get("part"))
+        .map(|whole| (get("part").to_owned(), whole))
+        .into_iter()
+        .collect()
+}
+
+fn sequence(asked: &Asked) -> Result<i64, AppError> {
+    let id = asked.get("id").unwrap_or_default();
+    id.parse()
+        .map_err(|_| AppError::invalid("id", format!("{id} is not the number of an event.")))
+}
+
+/// The payload on its page, in the page that asked, or as a file.
+pub fn answer(
+    found: Found,
+    layout: Layout,
+    here: &str,
+    instance: String,
+    asked: &Asked,
+) -> Result<Response, AppError> {
+    let get = |name| asked.get(name).unwrap_or_default();
+    let (of, id, part) = (get("of"), get("id"), get("part"));
     if found.is_empty() {
         return Err(AppError::NotFound {
             what: "This payload".to_owned(),
@@ -103,7 +147,6 @@ pub async fn show(
                 how: "Open the payload to see which parts it has.".to_owned(),
             });
     }
-    let here = layout.run_href(&instance, &run);
     let parts: Vec<Part> = found
         .into_iter()
         .map(|(name, whole)| {
@@ -125,9 +168,9 @@ pub async fn show(
         .render()?
     } else {
         PayloadPage {
-            layout: layout.title(title.clone()).at(Nav::Runs),
+            layout: layout.title(title.clone()),
             instance_id: instance,
-            here,
+            here: here.to_owned(),
             title,
             parts: &parts,
         }
@@ -137,15 +180,7 @@ pub async fn show(
 }
 
 /// One event's payload costs one lookup, however long the history.
-async fn event(
-    app: &App,
-    instance: &str,
-    run: &str,
-    id: &str,
-) -> Result<Vec<(String, Whole)>, AppError> {
-    let sequence = id
-        .parse()
-        .map_err(|_| AppError::invalid("id", format!("{id} is not the number of an event.")))?;
+async fn event(app: &App, instance: &str, run: &str, sequence: i64) -> Result<Found, AppError> {
     let mut snapshot = app.db()?.snapshot().await?;
     if !belongs(&mut snapshot, instance, run).await? {
         return Err(missing(instance, Some(run)));

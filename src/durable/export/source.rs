@@ -328,13 +328,10 @@ impl<R: Read + Seek> Source<R> {
         let mut list = counts_up(&members);
         if !list {
             members.sort_by(|a, b| a.0.as_bytes().cmp(b.0.as_bytes()));
-            members.dedup_by(|later, kept| {
-                let same = later.0 == kept.0;
-                if same {
-                    kept.1 = later.1;
-                }
-                same
-            });
+            if let Some(two) = members.windows(2).find(|two| two[0].0 == two[1].0) {
+                self.at = two[1].1.from;
+                return self.wrong("a key stands twice in a map");
+            }
             list = counts_up(&members);
         }
         take(if list { b"[" } else { b"{" });
@@ -353,6 +350,14 @@ impl<R: Read + Seek> Source<R> {
         take(if list { b"]" } else { b"}" });
         Ok(())
     }
+}
+
+pub fn find(members: &[(String, Span)], name: &str) -> Option<Span> {
+    members
+        .iter()
+        .rev()
+        .find(|(key, _)| key == name)
+        .map(|(_, span)| *span)
 }
 
 /// Items of a list: one too long to be read as a whole, or the text of several.

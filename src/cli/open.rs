@@ -1,0 +1,107 @@
+//! `plimsoll open`: an exported bundle as a page, without any database.
+
+use std::{fs::File, net::SocketAddr, path::PathBuf};
+
+use super::{
+    CliError,
+    serve::{listen, until_stopped},
+    verify::read_key,
+};
+use crate::{
+    config::values,
+    durable::{
+        engine_config::EngineConfig,
+        export::{SigningKey, verify::Report},
+    },
+    web::{
+        bundles::{Bundles, Kept, read},
+        state::{App, ExportSettings, Settings},
+    },
+};
+
+/// The longest file that is shown; `verify` checks longer ones too.
+const LONGEST: u64 = 1024 * 1024 * 1024;
+
+#[derive(clap::Args, Debug)]
+pub struct OpenArgs {
+    /// An exported bundle
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// File with the key it was signed with
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+
+    /// Name of that key
+    #[arg(long, value_name = "NAME", requires = "key_file")]
+    key_id: Option<String>,
+
+    /// Address and port of this machine to listen on
+    #[arg(long, value_name = "ADDR:PORT", value_parser = values::address, default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
+
+    /// The engine's configuration as JSON: the `workflows` object or its `v2` part
+    #[arg(long, env = "PLIMSOLL_ENGINE_CONFIG", value_name = "FILE")]
+    engine_config: Option<PathBuf>,
+
+    /// Zone times are shown in, such as Europe/Berlin
+    #[arg(long, env = "PLIMSOLL_DISPLAY_ZONE", value_name = "ZONE", value_parser = values::zone, default_value = "UTC")]
+    display_zone: chrono_tz::Tz,
+}
+
+pub async fn run(args: OpenArgs) -> Result<(), CliError> {
+    if !args.listen.ip().is_loopback() {
+        return Err(CliError::Usage(format!(
+            "a bundle is shown on this machine only, not on {}",
+            args.listen
+        )));
+    }
+    let key = args
+        .key_file
+        .as_deref()
+        .map(|file| read_key(file, args.key_id.as_deref()))
+        .transpose()
+        .map_err(CliError::Usage)?;
+    let engine = EngineConfig::load(args.engine_config.as_deref()).map_err(CliError::Usage)?;
+    let kept = opened(&args.file, key.as_ref())?;
+    let app = App::new(Settings {
+        zone: args.display_zone,
+        engine,
+        export: ExportSettings { policy: None, key },
+        bundles: Bundles::of_one_reader(),
+        ..Settings::default()
+    });
+    let name = app.bundles.keep(kept).await;
+    let name = name.map_err(|error| CliError::Failed(error.to_string()))?;
+    let listener = listen(args.listen).await?;
+    let address = listener
+        .local_addr()
+        .map_err(|error| CliError::Failed(error.to_string()))?;
+    println!(
+        "Plimsoll: http://{address}{}",
+        app.base.path(&format!("/bundles/{name}"))
+    );
+    until_stopped(app, listener).await
+}
+
+fn opened(path: &std::path::Path, key: Option<&SigningKey>) -> Result<Kept, CliError> {
+    let wrong = |what: &str| CliError::Failed(format!("{}: {what}", path.display()));
+    let file = File::open(path).map_err(|error| wrong(&error.to_string()))?;
+    let bytes = file.metadata().map_or(0, |about| about.len());
+    if bytes > LONGEST {
+        return Err(wrong(
+            "longer than 1 GB, too long to be shown; `plimsoll verify` checks it",
+        ));
+    }
+    read(file, bytes, key).map_err(|report| wrong(&why(&report)))
+}
+
+fn why(report: &Report) -> String {
+    let found: Vec<String> = report
+        .findings
+        .iter()
+        .map(|finding| format!("{} ({})", finding.message, finding.rule))
+        .take(5)
+        .collect();
+    format!("not a bundle: {}", found.join("; "))
+}

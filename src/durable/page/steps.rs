@@ -1,0 +1,172 @@
+//! A run as the steps by which it is compared with another. Ids and moments are left out: they
+//! differ between any two runs.
+
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::data::run_payload;
+use crate::{
+    durable::{
+        payload::{self, Payload},
+        projection::Projected,
+        stored::{
+            EventType,
+            loose::{Any, Int, Text},
+        },
+    },
+    run::comparison::Step,
+};
+
+/// What a recorded side effect, marker or child says.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Recorded {
+    sequence: Int,
+    payload_codec: Text,
+    result: Any,
+    output: Any,
+    change_id: Text,
+    version: Any,
+}
+
+/// Every step, the run itself first.
+pub fn steps(p: &Projected<'_>) -> Vec<Step> {
+    let run = &p.cx.snapshot.run;
+    let codec = run.payload_codec.as_deref();
+    let mut steps = vec![Step {
+        sequence: 0,
+        kind: "run",
+        name: run.workflow_type.clone(),
+        status: run.status.as_str().to_owned(),
+        attempts: None,
+        duration: between(run.started_at.or(run.created_at), run.closed_at),
+        values: ["arguments", "output"]
+            .map(|part| (part, run_payload(p, part).and_then(Payload::preview)))
+            .to_vec(),
+    }];
+    steps.extend(p.activities.iter().map(|activity| {
+        Step {
+            sequence: activity.sequence.unwrap_or(0),
+            kind: "activity",
+            name: activity
+                .r#type
+                .clone()
+                .or_else(|| activity.class.clone())
+                .unwrap_or_default(),
+            status: activity.status.as_str().to_owned(),
+            attempts: Some(activity.attempt_count),
+            duration: between(activity.created_at, activity.closed_at),
+            values: vec![
+                ("arguments", activity.arguments.clone().preview()),
+                ("result", activity.result.clone().preview()),
+            ],
+        }
+    }));
+    steps.extend(p.timers.iter().map(|timer| Step {
+        sequence: timer.sequence.unwrap_or(0),
+        kind: "timer",
+        name: timer.timer_kind.clone().unwrap_or_default(),
+        status: timer.status.as_str().to_owned(),
+        attempts: None,
+        duration: between(timer.created_at, timer.fired_at.or(timer.cancelled_at)),
+        values: vec![("delay_seconds", timer.delay_seconds.map(Value::from))],
+    }));
+    steps.extend(p.conditions.iter().map(|wait| Step {
+        sequence: wait.sequence.unwrap_or(0),
+        kind: "condition",
+        name: wait.condition_key.clone().unwrap_or_default(),
+        status: wait.source_status.to_owned(),
+        attempts: None,
+        duration: between(wait.opened_at, wait.resolved_at),
+        values: vec![("timeout_seconds", wait.timeout_seconds.map(Value::from))],
+    }));
+    steps.extend(p.signal_waits.iter().map(|wait| Step {
+        sequence: wait.sequence.unwrap_or(0),
+        kind: "signal wait",
+        name: wait.signal_name.clone(),
+        status: wait.source_status.to_owned(),
+        attempts: None,
+        duration: between(wait.opened_at, wait.resolved_at),
+        values: vec![("timeout_seconds", wait.timeout_seconds.map(Value::from))],
+    }));
+    steps.extend(p.signals.iter().map(|signal| Step {
+        sequence: signal.workflow_sequence.unwrap_or(0),
+        kind: "signal",
+        name: signal.name.clone().unwrap_or_default(),
+        status: signal.status.as_str().to_owned(),
+        attempts: None,
+        duration: between(signal.received_at, signal.applied_at),
+        values: vec![("arguments", signal.arguments.clone())],
+    }));
+    steps.extend(p.updates.iter().map(|update| Step {
+        sequence: update.workflow_sequence.unwrap_or(0),
+        kind: "update",
+        name: update.name.clone().unwrap_or_default(),
+        status: update.status.as_str().to_owned(),
+        attempts: None,
+        duration: between(update.accepted_at, update.closed_at),
+        values: vec![
+            ("arguments", update.arguments.clone()),
+            ("result", update.result.clone()),
+        ],
+    }));
+    steps.extend(p.children.iter().map(|child| {
+        let told: Option<Recorded> = child
+            .resolution
+            .as_ref()
+            .map(|recorded| recorded.event.as_payload());
+        Step {
+            sequence: child.sequence,
+            kind: "child",
+            name: child.label.clone(),
+            status: child
+                .source_status
+                .clone()
+                .unwrap_or_else(|| child.status.to_owned()),
+            attempts: None,
+            duration: between(child.opened_at, child.resolved_at),
+            values: vec![(
+                "output",
+                told.and_then(|told| {
+                    let value = told.output.as_ref().or(told.result.as_ref())?.clone();
+                    decoded(told.payload_codec.0.as_deref().or(codec), &value)
+                }),
+            )],
+        }
+    }));
+    steps.extend(p.cx.snapshot.events.iter().filter_map(|event| {
+        let kind = match event.event_type {
+            EventType::SideEffectRecorded => "side effect",
+            EventType::VersionMarkerRecorded => "version",
+            _ => return None,
+        };
+        let told: Recorded = event.as_payload();
+        Some(Step {
+            sequence: told.sequence.get().unwrap_or(0),
+            kind,
+            name: told.change_id.0.clone().unwrap_or_default(),
+            status: String::new(),
+            attempts: None,
+            duration: None,
+            values: vec![
+                (
+                    "result",
+                    told.result.as_ref().and_then(|value| {
+                        decoded(told.payload_codec.0.as_deref().or(codec), value)
+                    }),
+                ),
+                ("version", told.version.as_ref().cloned()),
+            ],
+        })
+    }));
+    steps
+}
+
+fn decoded(codec: Option<&str>, value: &Value) -> Option<Value> {
+    payload::decode_value(codec, value).preview()
+}
+
+fn between(from: Option<DateTime<Utc>>, to: Option<DateTime<Utc>>) -> Option<chrono::TimeDelta> {
+    from.zip(to).map(|(from, to)| to - from)
+}

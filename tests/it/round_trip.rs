@@ -1,0 +1,170 @@
+//! A run exported and opened offline is shown as it was: the same page, but for its controls.
+
+use std::{collections::HashSet, fs, path::Path};
+
+use axum_test::TestServer;
+use chrono::{DateTime, Utc};
+use plimsoll::{
+    clock::Clock,
+    db::{Db, Settings as DbSettings},
+    durable::engine_config::EngineConfig,
+    web::{
+        layout::segment,
+        routes,
+        state::{App, Settings},
+    },
+};
+
+use crate::{compare, conformance::folders, rig};
+
+/// What the contract of a bundle has no place for. It is taken out of the database first, so
+/// that all the rest must come back.
+const NOT_CARRIED: &[&str] = &[
+    "update {workflow_runs} set namespace = null",
+    "update {workflow_instances} set namespace = null",
+    "delete from {workflow_messages}",
+    "delete from {workflow_worker_compatibility_heartbeats}",
+    "update {workflow_tasks} set last_error = null",
+    "update {activity_executions} set schedule_deadline_at = null, close_deadline_at = null, \
+     schedule_to_close_deadline_at = null, heartbeat_deadline_at = null, activity_options = null",
+];
+
+/// The page from the run's head on, without what leads elsewhere.
+fn body(page: &str, here: &str) -> Vec<String> {
+    let start = page.find("<section class=\"head\"").expect("a run's page");
+    let end = page.find("</main>").expect("a whole page");
+    let page = page[start..end].replace(here, "HERE");
+    let page = match (
+        page.find("<div class=\"controls\">"),
+        page.find("<dl class=\"facts\">"),
+    ) {
+        (Some(from), Some(to)) => format!("{}{}", &page[..from], &page[to..]),
+        _ => page,
+    };
+    let lines = page.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.map(str::to_owned).collect()
+}
+
+async fn differences(server: &TestServer, instance: &str, run: &str) -> Vec<String> {
+    let (instance, id) = (segment(instance), segment(run));
+    let live = format!("/waterline/instances/{instance}/runs/{id}");
+    let api = format!("/waterline/api/instances/{instance}/runs/{id}/history-export");
+    let bundle = server.get(&api).await;
+    let sent = server
+        .post("/waterline/bundles")
+        .bytes(bundle.into_bytes())
+        .await;
+    assert_eq!(sent.status_code(), 303, "{run}: {}", sent.text());
+    let offline = sent.header("location").to_str().unwrap().to_owned();
+    // Every section asked for, so that nothing is folded away.
+    let query = "?activities=0&exceptions=0&tasks=0&waits=0&signals=0&updates=0&commands=0&children=0&data=0";
+    let ours = server.get(&format!("{offline}{query}")).await.text();
+    assert!(
+        ours.contains("id=\"verdict\"") && ours.contains("<b>Unsigned</b>"),
+        "{run}"
+    );
+    assert!(!ours.contains("class=\"controls\""), "{run}");
+    let theirs = server.get(&format!("{live}{query}")).await.text();
+    let (ours, theirs) = (body(&ours, &offline), body(&theirs, &live));
+    // One line more or less moves all that follow: only those that are nowhere else count.
+    let only = |these: &[String], those: &[String]| -> Vec<String> {
+        let those: HashSet<&String> = those.iter().collect();
+        these
+            .iter()
+            .filter(|line| !those.contains(line))
+            .cloned()
+            .collect()
+    };
+    let (here, there) = (only(&ours, &theirs), only(&theirs, &ours));
+    let mut found = Vec::new();
+    for n in 0..here.len().max(there.len()) {
+        let (ours, theirs) = (here.get(n), there.get(n));
+        let same = ours.zip(theirs).map_or(0, |(ours, theirs)| {
+            ours.chars()
+                .zip(theirs.chars())
+                .take_while(|(a, b)| a == b)
+                .count()
+        });
+        let around = |line: Option<&String>| -> String {
+            let line = line.map_or("", String::as_str);
+            line.chars()
+                .skip(same.saturating_sub(60))
+                .take(200)
+                .collect()
+        };
+        found.push(format!(
+            "offline {}\n        live    {}",
+            around(ours),
+            around(theirs)
+        ));
+    }
+    if found.is_empty() && ours != theirs {
+        found.push("the same lines in another order".to_owned());
+    }
+    found
+}
+
+async fn each_run(db: &Db, now: DateTime<Utc>, engine: EngineConfig) -> (usize, Vec<String>) {
+    let mut tx = db.write().await.unwrap();
+    for statement in NOT_CARRIED {
+        tx.script(statement).await.unwrap();
+    }
+    tx.commit().await.unwrap();
+    let server = TestServer::new(routes::router(App::new(Settings {
+        clock: Clock::Frozen(now),
+        db: Some(db.clone()),
+        engine,
+        ..Settings::default()
+    })));
+    let mut q = db.statement();
+    q.push("select workflow_instance_id, id from {workflow_runs} order by id");
+    let (mut wrong, mut count) = (Vec::new(), 0);
+    for mut row in db.fetch(q).await.unwrap() {
+        count += 1;
+        let (instance, run) = (
+            row.text("workflow_instance_id").unwrap(),
+            row.text("id").unwrap(),
+        );
+        for difference in differences(&server, &instance, &run).await {
+            wrong.push(format!("{run}: {difference}"));
+        }
+    }
+    (count, wrong)
+}
+
+async fn opened(scratch: &Path, database: &Path) -> Db {
+    let copy = scratch.join("db.sqlite");
+    fs::copy(database, &copy).expect("a copy of the database");
+    let url = format!("sqlite:{}", copy.display());
+    Db::connect(&DbSettings::new(&url).writable())
+        .await
+        .expect("it opens")
+}
+
+#[tokio::test]
+async fn every_scenario_comes_back_as_its_page_sqlite() {
+    let Some(root) = rig::corpus_unpacked() else {
+        return;
+    };
+    let only = std::env::var("PLIMSOLL_CONFORM").ok();
+    let (mut wrong, mut runs) = (Vec::new(), 0);
+    for folder in folders(&root.join("scenarios")) {
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        if only.as_ref().is_some_and(|only| !name.contains(only)) {
+            continue;
+        }
+        let now = fs::read_to_string(folder.join("now.txt")).expect("now.txt");
+        let engine = EngineConfig::load(Some(&folder.join("engine-config.json"))).unwrap();
+        let scratch = tempfile::tempdir().unwrap();
+        let db = opened(scratch.path(), &folder.join("db.sqlite")).await;
+        let (count, found) = each_run(&db, now.trim().parse().unwrap(), engine).await;
+        db.close().await;
+        wrong.extend(found.into_iter().map(|line| format!("{name} {line}")));
+        runs += count;
+    }
+    compare::report(&format!(
+        "round trip: {runs} runs, {} differences",
+        wrong.len()
+    ));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
