@@ -8,7 +8,7 @@
 
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { closeSync, mkdirSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after } from 'node:test';
@@ -33,14 +33,32 @@ export async function startDemo({ basePath = '/waterline' } = {}) {
   return served(['demo', '--base-path', basePath]);
 }
 
-/** Serves a database of `runs` generated runs: more than one look into a list holds. */
+/**
+ * Serves a database of `runs` generated runs: more than one look into a list holds. `away` puts
+ * its file out of use while something is done.
+ */
 export async function startSeeded({ runs }) {
   const folder = mkdtempSync(path.join(tmpdir(), 'plimsoll-seeded-'));
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
-  const url = ['--database-url', `sqlite:${path.join(folder, 'seeded.sqlite')}`];
+  const file = path.join(folder, 'seeded.sqlite');
+  const url = ['--database-url', `sqlite:${file}`];
   const how = ['--create', '--projections', 'summaries', '--runs', runs, '--clock', NOW];
   await promisify(execFile)(binary, ['seed', ...url, ...how]);
-  return served(['serve', ...url]);
+  return { ...(await served(['serve', ...url, '--metrics-interval', '1'])), away: (use) => away(file, use) };
+}
+
+/** Without its first page a file is no database, until it has it back. */
+async function away(file, use) {
+  const first = Buffer.alloc(4096);
+  const open = openSync(file, 'r+');
+  readSync(open, first, 0, first.length, 0);
+  writeSync(open, Buffer.alloc(first.length), 0, first.length, 0);
+  try {
+    return await use();
+  } finally {
+    writeSync(open, first, 0, first.length, 0);
+    closeSync(open);
+  }
 }
 
 async function served(args) {

@@ -222,3 +222,22 @@ export async function assertFits(page) {
     `${page.url()} is ${scroll} px wide in a window of ${inner} px; over the edge:\n${widest.join('\n')}`,
   );
 }
+
+/** The demo's situations by name: the run of each, and the JSON of it. */
+export async function situationsOf(base) {
+  const get = async (below) => (await fetch(`${base}/api/${below}`)).json();
+  const situations = new Map();
+  for (const bucket of ['running', 'completed', 'failed', 'cancelled', 'terminated']) {
+    for (let page = 1; ; page += 1) {
+      const { data } = await get(`flows/${bucket}?per_page=100&page=${page}`);
+      for (const { instance_id: instance, run_id: id } of data) {
+        const json = await get(`instances/${encodeURIComponent(instance)}/runs/${id}`);
+        const name = json.visibility_labels?.plimsoll_situation;
+        // Other runs of its instance share the label; the one it is about tells the story.
+        if (name && json.memo?.['plimsoll.story']) situations.set(name, { instance, id, json });
+      }
+      if (data.length < 100) break;
+    }
+  }
+  return situations;
+}

@@ -11,8 +11,14 @@ use serde::Deserialize;
 use crate::{
     clock::Clock,
     db,
-    durable::export::{Policy, SigningKey},
+    durable::{
+        export::{Policy, SigningKey},
+        repair::Mode,
+    },
 };
+
+/// Repairs are rare and short.
+const REPAIR_POOL: u32 = 2;
 
 /// Values as people write them, with a message that shows how.
 pub mod values {
@@ -143,6 +149,18 @@ pub struct Options {
     #[arg(long, env = "PLIMSOLL_METRICS_NAMESPACE", value_name = "NAMESPACE")]
     pub metrics_namespace: Option<String>,
 
+    /// Let operators repair runs: the only thing Plimsoll ever writes
+    #[arg(long, env = "PLIMSOLL_ALLOW_REPAIR", value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub allow_repair: Option<bool>,
+
+    /// Write what was lost (direct), or only mark the run for the engine's repair pass (nudge) [default: direct]
+    #[arg(long, env = "PLIMSOLL_REPAIR_MODE", value_name = "MODE")]
+    pub repair_mode: Option<RepairMode>,
+
+    /// Also repair, unasked, what the engine's own repair pass would, every few seconds
+    #[arg(long, env = "PLIMSOLL_REPAIR_LOOP", value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub repair_loop: Option<bool>,
+
     /// What to log, such as info or plimsoll=debug [default: info]
     #[arg(long, env = "PLIMSOLL_LOG", value_name = "FILTER")]
     pub log: Option<String>,
@@ -150,6 +168,23 @@ pub struct Options {
     /// Log lines as text or JSON [default: text]
     #[arg(long, env = "PLIMSOLL_LOG_FORMAT", value_name = "FORMAT")]
     pub log_format: Option<LogFormat>,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum RepairMode {
+    #[default]
+    Direct,
+    Nudge,
+}
+
+impl From<RepairMode> for Mode {
+    fn from(mode: RepairMode) -> Self {
+        match mode {
+            RepairMode::Direct => Self::Direct,
+            RepairMode::Nudge => Self::Nudge,
+        }
+    }
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
@@ -181,6 +216,9 @@ pub struct Config {
     pub redaction: Option<Policy>,
     pub metrics_interval: Duration,
     pub metrics_namespace: Option<String>,
+    pub allow_repair: bool,
+    pub repair_mode: RepairMode,
+    pub repair_loop: bool,
     pub log: String,
     pub log_format: LogFormat,
 }
@@ -245,6 +283,9 @@ impl Options {
             redaction: self.redaction.or(below.redaction),
             metrics_interval: self.metrics_interval.or(below.metrics_interval),
             metrics_namespace: self.metrics_namespace.or(below.metrics_namespace),
+            allow_repair: self.allow_repair.or(below.allow_repair),
+            repair_mode: self.repair_mode.or(below.repair_mode),
+            repair_loop: self.repair_loop.or(below.repair_loop),
             log: self.log.or(below.log),
             log_format: self.log_format.or(below.log_format),
         }
@@ -276,6 +317,9 @@ impl Options {
                 .metrics_namespace
                 .map(|namespace| namespace.trim().to_owned())
                 .filter(|namespace| !namespace.is_empty()),
+            allow_repair: self.allow_repair.unwrap_or(false),
+            repair_mode: self.repair_mode.unwrap_or_default(),
+            repair_loop: self.repair_loop.unwrap_or(false),
             log: self.log.unwrap_or_else(|| "info".into()),
             log_format: self.log_format.unwrap_or_default(),
         }
@@ -292,6 +336,14 @@ impl Config {
             statement_timeout: self.statement_timeout,
             pool_size: self.pool_size,
             ..db::Settings::new(url)
+        }
+    }
+
+    /// How to open it for repairs: few connections, of their own.
+    pub fn database_for_repair(&self, url: &str) -> db::Settings {
+        db::Settings {
+            pool_size: REPAIR_POOL,
+            ..self.database(url).writable()
         }
     }
 
@@ -382,6 +434,15 @@ impl Config {
             "metrics_namespace",
             self.metrics_namespace.as_deref().and_then(text),
         );
+        line("allow_repair", Some(self.allow_repair.into()));
+        line(
+            "repair_mode",
+            text(match self.repair_mode {
+                RepairMode::Direct => "direct",
+                RepairMode::Nudge => "nudge",
+            }),
+        );
+        line("repair_loop", Some(self.repair_loop.into()));
         line("log", text(&self.log));
         line(
             "log_format",

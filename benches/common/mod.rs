@@ -69,6 +69,70 @@ pub fn create(admin: &str, name: &str) {
     });
 }
 
+/// CPU time the database server behind this URL has used so far, its finished workers included;
+/// none for SQLite, whose work is the client's.
+#[allow(dead_code, reason = "not every benchmark asks")]
+pub fn database_cpu(url: &str) -> Duration {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let server = runtime.block_on(async {
+        if url.starts_with("postgres") {
+            let mut connection = <sqlx::PgConnection as sqlx::Connection>::connect(url)
+                .await
+                .expect("PostgreSQL");
+            let backend: i32 = sqlx::query_scalar("select pg_backend_pid()")
+                .fetch_one(&mut connection)
+                .await
+                .expect("its process");
+            stat(backend).map(|stat| stat.parent)
+        } else if url.starts_with("mysql") {
+            let mut connection = <sqlx::MySqlConnection as sqlx::Connection>::connect(url)
+                .await
+                .expect("MySQL");
+            let file: String = sqlx::query_scalar("select @@pid_file")
+                .fetch_one(&mut connection)
+                .await
+                .expect("its process");
+            std::fs::read_to_string(file).ok()?.trim().parse().ok()
+        } else {
+            None
+        }
+    });
+    let Some(server) = server else {
+        return Duration::ZERO;
+    };
+    let processes = std::fs::read_dir("/proc").expect("Linux");
+    let ticks: u64 = processes
+        .filter_map(|process| process.ok()?.file_name().to_str()?.parse().ok())
+        .filter_map(|process: i32| Some((process, stat(process)?)))
+        .map(|(process, stat)| match process {
+            _ if process == server => stat.own + stat.finished_children,
+            _ if stat.parent == server => stat.own,
+            _ => 0,
+        })
+        .sum();
+    Duration::from_millis(ticks * 10)
+}
+
+struct Stat {
+    parent: i32,
+    /// Ticks of a hundredth of a second, in user mode and in the kernel.
+    own: u64,
+    finished_children: u64,
+}
+
+fn stat(process: i32) -> Option<Stat> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The command's name, in brackets, may hold anything.
+    let (_, rest) = text.rsplit_once(')')?;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    let ticks = |n: usize| -> Option<u64> { fields.get(n).and_then(|text| text.parse().ok()) };
+    Some(Stat {
+        parent: fields.get(1)?.parse().ok()?,
+        own: ticks(11)? + ticks(12)?,
+        finished_children: ticks(13)? + ticks(14)?,
+    })
+}
+
 pub fn seed(url: &str, runs: u64) {
     let runs = runs.to_string();
     let done = Command::new(BIN)

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 
-import { axe, eventually, screenshot, startDemo } from '../harness.js';
+import { axe, eventually, screenshot, startDemo, startSeeded } from '../harness.js';
 
 describe('overview', () => {
   let demo;
@@ -82,6 +82,26 @@ describe('overview', () => {
       assert.equal(await page.locator('.toast').count(), 0);
       await page.unroute('**/waterline/');
       await page.locator('[data-lost]').waitFor({ state: 'hidden', timeout: 20_000 });
+    });
+  });
+
+  it('keeps the last numbers while the database is away, says so, and goes on by itself', async () => {
+    const seeded = await startSeeded({ runs: '300' });
+    await seeded.withPage({}, async (page, base) => {
+      await page.goto(`${base}/`);
+      const tiles = await page.locator('.tiles').innerText();
+      const notice = page.getByText('The database does not answer');
+      assert.equal(await notice.count(), 0);
+      await seeded.away(async () => {
+        await notice.waitFor({ timeout: 40_000 });
+        assert.equal(await page.locator('.tiles').innerText(), tiles);
+        assert.ok(await page.locator('svg.week rect').count());
+        assert.equal((await fetch(new URL('/livez', base))).status, 200);
+        await page.reload();
+        assert.equal(await page.locator('.tiles').innerText(), tiles);
+      });
+      await notice.waitFor({ state: 'detached', timeout: 40_000 });
+      assert.equal(await page.locator('.tiles').innerText(), tiles);
     });
   });
 

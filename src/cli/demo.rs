@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{
     CliError,
-    serve::{Prepared, listen},
+    serve::{Opened, Prepared, listen, repairs},
     start_log,
 };
 use crate::{
@@ -90,7 +90,10 @@ pub async fn run(args: DemoArgs) -> Result<(), CliError> {
     let url = format!("sqlite:{}", file.display());
     fill(&url, config.clock).await?;
     let db = Db::connect(&config.database(&url)).await?;
-    prepared.serve(&config, listener, db, true).await
+    // Made by us, to be tried out: repairs are allowed.
+    let repairs = Some(repairs(&config, &url, &db).await?);
+    let opened = Opened { db, repairs };
+    prepared.serve(&config, listener, opened, true).await
 }
 
 /// Lays the situations out, once: a folder that holds them already is served as it is.

@@ -3,6 +3,7 @@
 mod demo;
 mod export;
 mod open;
+mod repair_pass;
 pub mod seed;
 mod serve;
 mod verify;
@@ -39,6 +40,8 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Fill a database with made-up, consistent runs: the same ones for the same seed and clock
     Seed(seed::SeedArgs),
+    /// Repair once all that the engine's own repair pass would: exit 1 when something could not be
+    RepairPass(repair_pass::RepairPassArgs),
     /// Write one run's history as a sealed bundle
     Export(export::ExportArgs),
     /// Show an exported bundle as the run's own page, without any database
@@ -111,6 +114,7 @@ pub fn main() -> ExitCode {
             Command::Serve(args) => serve(args).await,
             Command::Demo(args) => demo::run(args).await,
             Command::Seed(args) => seed::run(args).await.map_err(CliError::from),
+            Command::RepairPass(args) => repair_pass::run(args).await,
             Command::Export(args) => export::run(args).await,
             Command::Open(args) => open::run(args).await,
             // Needs no runtime, and its exit code says more.

@@ -6,15 +6,20 @@ use tokio::net::TcpListener;
 
 use super::CliError;
 use crate::{
+    clock::Clock,
     config::Config,
-    db::Db,
+    db::{Db, Exclusive},
     durable::{
         engine_config::EngineConfig,
+        repair::{
+            Judged,
+            pass::{self, Asked},
+        },
         store::{runs::counts::CountCache, schema},
     },
     web::{
         collector, routes,
-        state::{App, BasePath, ExportSettings, Settings},
+        state::{App, BasePath, ExportSettings, Repairs, Settings},
     },
 };
 
@@ -29,8 +34,40 @@ pub async fn run(config: &Config) -> Result<(), CliError> {
     let prepared = Prepared::new(config)?;
     let db = Db::connect(&config.database(url)).await?;
     let db = checked(db).await?;
+    if config.repair_loop && !config.allow_repair {
+        return Err(CliError::Usage(
+            "--repair-loop writes to the engine's database: say --allow-repair too".into(),
+        ));
+    }
+    let repairs = if config.allow_repair {
+        Some(repairs(config, url, &db).await?)
+    } else {
+        None
+    };
     let listener = listen(config.listen).await?;
-    prepared.serve(config, listener, db, false).await
+    let opened = Opened { db, repairs };
+    prepared.serve(config, listener, opened, false).await
+}
+
+/// The database, opened to be read and, where that is allowed, to be repaired.
+pub struct Opened {
+    pub db: Db,
+    pub repairs: Option<Repairs>,
+}
+
+/// Opens the connections that may write.
+pub async fn repairs(config: &Config, url: &str, read: &Db) -> Result<Repairs, CliError> {
+    if !read.is_whole() {
+        return Err(CliError::Failed(
+            "--allow-repair: the engine's tables lack something a repair writes, so this engine is older or \
+             newer than Plimsoll knows. Serve without --allow-repair, or update one of the two"
+                .into(),
+        ));
+    }
+    Ok(Repairs {
+        db: Db::connect(&config.database_for_repair(url)).await?,
+        mode: config.repair_mode.into(),
+    })
 }
 
 /// Everything that can be wrong before the database is asked.
@@ -76,9 +113,10 @@ impl Prepared {
         self,
         config: &Config,
         listener: TcpListener,
-        db: Db,
+        opened: Opened,
         demo: bool,
     ) -> Result<(), CliError> {
+        let Opened { db, repairs } = opened;
         let address = listener
             .local_addr()
             .map_err(|error| CliError::Failed(error.to_string()))?;
@@ -89,7 +127,7 @@ impl Prepared {
             export: self.export,
             clock: config.clock,
             zone: config.display_zone,
-            read_only: db.read_only(),
+            repairs: repairs.clone(),
             demo,
             db: Some(db.clone()),
             counts: CountCache::default(),
@@ -102,10 +140,21 @@ impl Prepared {
         if let Some(collector) = &app.collector {
             collector.start();
         }
+        let looping = repairs
+            .clone()
+            .filter(|_| config.repair_loop)
+            .map(|repairs| tokio::spawn(repair_loop(repairs.db, config.clock, app.clone())));
         println!("Plimsoll{}: {start}", if demo { " demo" } else { "" });
-        tracing::info!(%address, database = db.dialect().name(), read_only = db.read_only(), "serving");
-        until_stopped(app, listener).await?;
+        tracing::info!(%address, database = db.dialect().name(), repairs = repairs.is_some(), "serving");
+        until_stopped(app.clone(), listener).await?;
+        // A pass that is under way ends with the transaction it is in: all of it or nothing.
+        if let Some(looping) = looping {
+            looping.abort();
+        }
         db.close().await;
+        if let Some(repairs) = repairs {
+            repairs.db.close().await;
+        }
         tracing::info!("stopped");
         Ok(())
     }
@@ -124,6 +173,50 @@ pub async fn until_stopped(app: App, listener: TcpListener) -> Result<(), CliErr
         }
     };
     served.map_err(|error| CliError::Failed(format!("the server stopped: {error}")))
+}
+
+/// Repairs on the engine's own interval, of several copies only one.
+async fn repair_loop(db: Db, clock: Clock, app: App) {
+    let seconds = app.engine.at_least("task_repair.loop_throttle_seconds", 1);
+    let mut beat = tokio::time::interval(Duration::from_secs(seconds.unsigned_abs()));
+    beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let judged = Judged {
+        clock,
+        config: &app.engine,
+    };
+    let mut right: Option<Exclusive> = None;
+    loop {
+        beat.tick().await;
+        let held = match &mut right {
+            Some(right) => right.is_held().await,
+            None => false,
+        };
+        if !held {
+            right = match db.exclusive(pass::LOCK).await {
+                Ok(right) => right,
+                Err(error) => {
+                    tracing::warn!(%error, "the repair loop cannot ask for its turn");
+                    None
+                }
+            };
+        }
+        if right.is_none() {
+            continue;
+        }
+        match pass::pass(&db, judged, &Asked::default()).await {
+            Ok(report) if report.dispatched_tasks > 0 || report.failed() => {
+                tracing::info!(
+                    repaired_existing_tasks = report.repaired_existing_tasks,
+                    repaired_missing_tasks = report.repaired_missing_tasks,
+                    deadline_expired_tasks_created = report.deadline_expired_tasks_created,
+                    failed = report.failed(),
+                    "repair pass"
+                );
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%error, "a repair pass failed"),
+        }
+    }
 }
 
 /// There is no access control yet: what listens beyond this machine shows everything to anyone.

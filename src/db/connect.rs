@@ -59,6 +59,10 @@ impl Settings {
 const ACQUIRE: Duration = Duration::from_secs(5);
 const SQLITE_BUSY: Duration = Duration::from_secs(5);
 
+/// How long a write waits for a row another holds: a worker keeps its task locked while it runs,
+/// and may run for long.
+const LOCK_WAIT: Duration = Duration::from_secs(3);
+
 /// Rows the driver's thread reads ahead: each time it has to wait costs a wake-up.
 const SQLITE_ROWS_AHEAD: usize = 1_000;
 
@@ -258,8 +262,10 @@ async fn postgres(settings: &Settings) -> Result<Pool, DbError> {
         options
             .options([("synchronous_commit", "off")])
             .statement_cache_capacity(BULK_STATEMENTS)
-    } else {
+    } else if settings.read_only {
         options
+    } else {
+        options.options([("lock_timeout", format!("{}s", LOCK_WAIT.as_secs()))])
     };
     try_once(&options)
         .await
@@ -286,7 +292,7 @@ async fn mysql(settings: &Settings) -> Result<Pool, DbError> {
     } else {
         options
     };
-    let bulk = settings.bulk;
+    let (bulk, read_only) = (settings.bulk, settings.read_only);
     try_once(&options)
         .await
         .map_err(|error| server_error(target.clone(), &error))?;
@@ -318,6 +324,10 @@ async fn mysql(settings: &Settings) -> Result<Pool, DbError> {
                     )
                 };
                 connection.execute(plans).await?;
+                // A list gathered by a group would be cut off, without a word.
+                connection
+                    .execute("set session group_concat_max_len = 4294967295")
+                    .await?;
                 connection.execute(AssertSqlSafe(limit)).await?;
                 connection
                     .execute("set session transaction isolation level repeatable read")
@@ -330,6 +340,14 @@ async fn mysql(settings: &Settings) -> Result<Pool, DbError> {
                 if bulk {
                     connection
                         .execute("set session unique_checks = 0, foreign_key_checks = 0")
+                        .await?;
+                }
+                if !read_only {
+                    let patience = LOCK_WAIT.as_secs();
+                    connection
+                        .execute(AssertSqlSafe(format!(
+                            "set session innodb_lock_wait_timeout = {patience}"
+                        )))
                         .await?;
                 }
                 compare_as_stored(connection, &summaries).await?;

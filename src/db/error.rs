@@ -18,6 +18,9 @@ pub enum DbError {
     Timeout { seconds: u64 },
     #[error("the database is busy: {0}")]
     Busy(String),
+    /// A row with such a key is there already.
+    #[error("{0}")]
+    Duplicate(String),
     #[error("all {0} database connections are in use; try again shortly")]
     PoolExhausted(u32),
     #[error("this connection is read-only")]
@@ -47,6 +50,9 @@ impl DbError {
 
     pub(super) fn from_sqlx(error: sqlx::Error, timeout_seconds: u64) -> Self {
         match error {
+            sqlx::Error::Database(db) if db.is_unique_violation() => {
+                Self::Duplicate(db.message().to_owned())
+            }
             sqlx::Error::Database(db) => {
                 let code = db.code();
                 match code.as_deref() {
@@ -58,6 +64,13 @@ impl DbError {
                         Self::Timeout {
                             seconds: timeout_seconds,
                         }
+                    }
+                    // MariaDB and MySQL: a lock not given in time, a row changed since it was read.
+                    Some("HY000")
+                        if db.message().starts_with("Lock wait timeout")
+                            || db.message().starts_with("Record has changed") =>
+                    {
+                        Self::Busy(db.message().to_owned())
                     }
                     Some("5" | "6" | "261" | "517" | "40001" | "40P01" | "55P03") => {
                         Self::Busy(db.message().to_owned())

@@ -8,6 +8,7 @@ mod connect;
 mod count;
 mod driver;
 mod error;
+mod exclusive;
 mod mysql;
 mod postgres;
 mod row;
@@ -21,6 +22,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 pub use connect::{Settings, masked};
 pub use count::{bump, counted, recorded, statements_total};
 pub use error::DbError;
+pub use exclusive::Exclusive;
 pub use row::{Json, Row};
 pub use snapshot::{Snapshot, WriteTx};
 pub use statement::{Dialect, Statement};
@@ -80,6 +82,11 @@ impl Db {
             stand_ins: Arc::new(stand_ins),
             ..self
         }
+    }
+
+    /// Whether every table is as we know it, and so may be written.
+    pub fn is_whole(&self) -> bool {
+        self.stand_ins.is_empty()
     }
 
     pub fn statement(&self) -> Statement {

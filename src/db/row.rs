@@ -146,16 +146,7 @@ impl Row {
     /// A time the engine wrote in its own zone.
     pub fn opt_time(&mut self, column: &'static str) -> Result<Option<DateTime<Utc>>, DbError> {
         let zone = self.columns.zone;
-        Ok(self.naive(column)?.map(|naive| {
-            if zone == chrono_tz::UTC {
-                return naive.and_utc();
-            }
-            // In the hour a clock is set back the stored text is ambiguous: take the earlier
-            // moment. In the hour that does not exist, read it as UTC rather than lose it.
-            zone.from_local_datetime(&naive)
-                .earliest()
-                .map_or_else(|| naive.and_utc(), |at| at.with_timezone(&Utc))
-        }))
+        Ok(self.naive(column)?.map(|naive| from_zone(naive, zone)))
     }
 
     /// A time the engine always writes in UTC (`sort_timestamp`).
@@ -205,6 +196,22 @@ fn wrong(column: &'static str, expected: &'static str, found: Val) -> DbError {
         expected,
         found,
     }
+}
+
+fn from_zone(naive: NaiveDateTime, zone: chrono_tz::Tz) -> DateTime<Utc> {
+    if zone == chrono_tz::UTC {
+        return naive.and_utc();
+    }
+    // In the hour a clock is set back the stored text is ambiguous: take the earlier moment. In
+    // the hour that does not exist, read it as UTC rather than lose it.
+    zone.from_local_datetime(&naive)
+        .earliest()
+        .map_or_else(|| naive.and_utc(), |at| at.with_timezone(&Utc))
+}
+
+/// A time the engine wrote in its own zone, from its text.
+pub(super) fn stored_time(text: &str, zone: chrono_tz::Tz) -> Option<DateTime<Utc>> {
+    parse_time(text).map(|naive| from_zone(naive, zone))
 }
 
 /// The forms a stored time takes on SQLite: with and without fraction, with a space or a `T`,

@@ -8,10 +8,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use chrono::{DateTime, Utc};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream::BoxStream};
 use sqlx::{AssertSqlSafe, MySql, Postgres, Sqlite, Transaction};
 
-use super::{Db, DbError, Dialect, Pool, Row, Statement, count::sent, driver};
+use super::{Db, DbError, Dialect, Pool, Row, Statement, count::sent, driver, row};
 
 /// How many instructions of SQLite's virtual machine pass between two looks at the deadline.
 const SQLITE_STEPS_PER_CHECK: i32 = 20_000;
@@ -135,6 +136,11 @@ impl Snapshot {
         self.db.statement()
     }
 
+    /// A time the engine wrote, where it comes as part of a text.
+    pub fn stored_time(&self, text: &str) -> Option<DateTime<Utc>> {
+        row::stored_time(text, self.db.zone)
+    }
+
     pub async fn fetch(&mut self, statement: Statement) -> Result<Vec<Row>, DbError> {
         let timeout = self.db.statement_timeout;
         self.rows(statement, Some(timeout)).try_collect().await
@@ -153,6 +159,21 @@ impl Snapshot {
             each(row?)?;
         }
         Ok(())
+    }
+
+    /// What is read from each row, as it arrives.
+    pub async fn fetch_as<T>(
+        &mut self,
+        statement: Statement,
+        read: impl Fn(&mut Row) -> Result<T, DbError>,
+    ) -> Result<Vec<T>, DbError> {
+        let mut all = Vec::new();
+        self.fetch_each(statement, |mut row| {
+            all.push(read(&mut row)?);
+            Ok(())
+        })
+        .await?;
+        Ok(all)
     }
 
     pub async fn fetch_one(&mut self, statement: Statement) -> Result<Option<Row>, DbError> {
@@ -208,6 +229,11 @@ impl WriteTx {
 
     pub async fn fetch(&mut self, statement: Statement) -> Result<Vec<Row>, DbError> {
         self.0.fetch(statement).await
+    }
+
+    /// For what reads through a snapshot, and must see what this transaction sees.
+    pub fn reading(&mut self) -> &mut Snapshot {
+        &mut self.0
     }
 
     /// Runs one statement and says how many rows it touched.

@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
+use thiserror::Error;
 
 use super::{
     engine_config::EngineConfig,
     metrics::{OperatorMetrics, dashboard::Dashboard, drift::Drift, health::Health, queues},
-    store::metrics::{self, Counted, Scope, sweep},
+    store::metrics::{self, Counted, Scope, Sections, sweep},
     stored::Stamp,
 };
 use crate::db::{self, Db, DbError};
@@ -24,7 +25,17 @@ pub struct Gathered {
     pub queues: Option<Value>,
     pub coverage: Coverage,
     pub took: Duration,
+    /// The same, by part.
+    pub sections: Vec<(&'static str, Duration)>,
     pub statements: u32,
+}
+
+/// Why there are no numbers, and what was being counted then.
+#[derive(Debug, Error)]
+#[error("{error}")]
+pub struct Failed {
+    pub section: Option<&'static str>,
+    pub error: DbError,
 }
 
 /// How much of the fleet the numbers behind `projections`, `command_contracts`, `history.events`
@@ -112,12 +123,16 @@ pub async fn gather(
     config: &EngineConfig,
     namespace: Option<&str>,
     walk: &mut Walk,
-) -> Result<Gathered, DbError> {
+) -> Result<Gathered, Failed> {
     let started = Instant::now();
+    let mut sections = Sections::default();
     // Forty statements, one after the other, make a large future.
-    let read = Box::pin(read(db, now, config, namespace, walk));
+    let read = Box::pin(read(db, now, config, namespace, walk, &mut sections));
     let (read, statements) = db::counted(read).await;
-    let (counted, stretch, queues) = read?;
+    let (counted, stretch, queues) = read.map_err(|error| Failed {
+        section: sections.current(),
+        error,
+    })?;
     walk.add(&stretch, now, config, namespace);
     let (drift, coverage) = walk.known(now);
     let metrics = OperatorMetrics::of(&counted, drift, config);
@@ -131,6 +146,7 @@ pub async fn gather(
             .map(|(queues, namespace)| queues::document(namespace, &queues, now, config)),
         coverage,
         took: started.elapsed(),
+        sections: sections.finish(),
         statements,
     })
 }
@@ -141,13 +157,18 @@ async fn read(
     config: &EngineConfig,
     namespace: Option<&str>,
     walk: &Walk,
+    sections: &mut Sections,
 ) -> Result<(Counted, sweep::Stretch, Option<metrics::Queues>), DbError> {
     let mut snapshot = db.snapshot().await?;
     let scope = Scope::new(now, config, namespace);
-    let counted = metrics::count(&mut snapshot, now, config, namespace).await?;
+    let counted = metrics::count(&mut snapshot, now, config, namespace, sections).await?;
+    sections.enter("projections");
     let stretch = sweep::stretch(&mut snapshot, &scope, walk.after.as_deref()).await?;
     let queues = match scope.namespace {
-        Some(_) => Some(metrics::queues(&mut snapshot, &scope).await?),
+        Some(_) => {
+            sections.enter("queues");
+            Some(metrics::queues(&mut snapshot, &scope).await?)
+        }
         None => None,
     };
     snapshot.end().await;

@@ -7,6 +7,7 @@ pub mod metrics;
 pub mod page;
 pub mod payload;
 pub mod projection;
+pub mod repair;
 pub mod store;
 pub mod stored;
 

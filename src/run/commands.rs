@@ -19,6 +19,8 @@ pub struct Command {
     pub target: Option<String>,
     pub status: Tag,
     pub outcome: Option<String>,
+    /// Why, in the words of whoever asked.
+    pub reason: Option<String>,
     /// Who asked: the principal, or what else names the sender.
     pub principal: Option<String>,
     /// Where it came from.

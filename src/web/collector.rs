@@ -20,7 +20,7 @@ use crate::{
     clock::Clock,
     db::{Db, DbError},
     durable::{
-        collect::{Gathered, Walk, gather},
+        collect::{Failed, Gathered, Walk, gather},
         engine_config::EngineConfig,
     },
     web::{api::metrics::Rendered, error::AppError},
@@ -71,6 +71,8 @@ pub struct Latest {
 #[derive(Clone, Debug)]
 pub struct Failing {
     pub since: DateTime<Utc>,
+    /// What was being counted when the last pass failed; none before the first statement.
+    pub section: Option<&'static str>,
     pub error: Arc<DbError>,
 }
 
@@ -210,14 +212,18 @@ async fn pass(inner: &Inner, walk: &mut Walk) -> Duration {
                 standing.failing = None;
             });
         }
-        Err(error) => {
-            tracing::warn!(%error, "the numbers could not be gathered");
+        Err(Failed { section, error }) => {
+            tracing::warn!(%error, section, "the numbers could not be gathered");
             let error = Arc::new(error);
             inner.standing.send_modify(|standing| {
                 standing.ended += 1;
                 standing.failed += 1;
                 let since = standing.failing.take().map_or(now, |failing| failing.since);
-                standing.failing = Some(Failing { since, error });
+                standing.failing = Some(Failing {
+                    since,
+                    section,
+                    error,
+                });
             });
         }
     }

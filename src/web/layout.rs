@@ -142,7 +142,7 @@ impl Layout {
             zone: choices.zone.unwrap_or(app.zone),
             home_zone: app.zone,
             now: app.clock.now(),
-            read_only: app.read_only,
+            read_only: app.repairs.is_none(),
             demo: app.demo,
             entries: match app.db {
                 Some(_) => &Nav::ALL,

@@ -14,6 +14,7 @@ pub mod frame;
 pub mod kept;
 pub mod layout;
 pub mod marks;
+pub mod origin;
 pub mod pages;
 pub mod routes;
 pub mod state;

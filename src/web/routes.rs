@@ -38,6 +38,10 @@ pub(super) fn table(app: &App) -> Router<App> {
             &at("/instances/{instance}/runs/{run}/payload"),
             get(run::payload::show),
         )
+        .route(
+            &at("/instances/{instance}/runs/{run}/repair"),
+            get(run::repair::show).post(run::repair::ask),
+        )
         .route(&at("/instances/{instance}/runs/{run}/card"), get(run::card))
         .route(
             &at("/bundles"),
@@ -76,6 +80,15 @@ pub(super) fn table(app: &App) -> Router<App> {
         .route(
             &at("/api/instances/{instance}/runs/{run}/history-export"),
             get(api::export::selected),
+        )
+        .route(&at("/api/flows/{id}/repair"), post(api::repair::by_any_id))
+        .route(
+            &at("/api/instances/{instance}/repair"),
+            post(api::repair::current),
+        )
+        .route(
+            &at("/api/instances/{instance}/runs/{run}/repair"),
+            post(api::repair::selected),
         )
         // What pages are made of.
         .route(&at("/assets/{*path}"), get(assets::show))

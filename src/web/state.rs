@@ -13,12 +13,14 @@ use crate::clock::Clock;
 use crate::db::Db;
 use crate::durable::engine_config::EngineConfig;
 use crate::durable::export::{Policy, SigningKey};
+use crate::durable::repair::Mode;
 use crate::durable::store::past::HistoryCache;
 use crate::durable::store::runs::counts::CountCache;
 use crate::web::bundles::Bundles;
 use crate::web::collector::{self, Collector};
 use crate::web::error::AppError;
 use crate::web::kept::KeptPages;
+use crate::web::origin::Forms;
 use crate::web::telemetry::Telemetry;
 
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -33,7 +35,10 @@ pub struct Settings {
     pub clock: Clock,
     /// The one zone times are shown in.
     pub zone: Tz,
-    pub read_only: bool,
+    /// What may be repaired, and how; without it nothing is ever written.
+    pub repairs: Option<Repairs>,
+    /// What makes our forms ours.
+    pub forms: Forms,
     pub demo: bool,
     /// The engine's database; without one only exported bundles can be opened.
     pub db: Option<Db>,
@@ -59,6 +64,14 @@ pub struct Settings {
     pub request_timeout: Duration,
 }
 
+/// The right to repair.
+#[derive(Clone, Debug)]
+pub struct Repairs {
+    /// Connections of its own, which may write; all others cannot.
+    pub db: Db,
+    pub mode: Mode,
+}
+
 /// What no bundle may carry, and the key that signs it.
 #[derive(Clone, Debug, Default)]
 pub struct ExportSettings {
@@ -72,7 +85,8 @@ impl Default for Settings {
             base: BasePath::default(),
             clock: Clock::System,
             zone: Tz::UTC,
-            read_only: true,
+            repairs: None,
+            forms: Forms::default(),
             demo: false,
             db: None,
             engine: EngineConfig::defaults(),
@@ -106,6 +120,15 @@ impl App {
     pub fn collector(&self) -> Result<&Collector, AppError> {
         self.db()?;
         self.collector.as_ref().ok_or(AppError::Timeout)
+    }
+
+    /// The right to repair, for a request that needs it.
+    pub fn repairs(&self) -> Result<&Repairs, AppError> {
+        self.repairs.as_ref().ok_or_else(|| AppError::Forbidden {
+            message: "This copy of Plimsoll is read-only: it was started without --allow-repair."
+                .to_owned(),
+            how: "Start it with --allow-repair and a database user that may write.".to_owned(),
+        })
     }
 
     /// The database, for a page that cannot be without one.

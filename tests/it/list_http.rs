@@ -650,6 +650,8 @@ async fn what_cannot_be_meant_is_refused_by_name(server: &TestServer) {
             html.contains("This filter was not understood"),
             "{param}={value}"
         );
+        let request = response.header("x-request-id");
+        assert!(html.contains(request.to_str().unwrap()), "{param}={value}");
         assert!(!html.contains("/instances/"), "{param}={value} shows rows");
     }
     let long = "x".repeat(192);

@@ -11,6 +11,8 @@ use plimsoll::{
     durable::{
         collect::{Gathered, Walk, gather},
         engine_config::EngineConfig,
+        metrics::queues::document,
+        store::metrics::{Scope, queues},
     },
 };
 use serde_json::{Value, json};
@@ -102,6 +104,7 @@ fn scenario(scenario: &str, folder: &Path, views: &Path, database: &str, now: &s
             ("backend_capabilities", "backend-capabilities"),
             ("task_repair_candidates", "task-repair-candidates"),
             ("task_repair_policy", "task-repair-policy"),
+            ("queue_visibility", "queue-visibility.default"),
         ]
         .into_iter()
         .map(|(document, file)| (document, json_file(&views.join(format!("{file}.json")))))
@@ -156,7 +159,12 @@ fn named(state: &State, ours: &Value) -> String {
     }
 }
 
-fn compare(comparison: &mut Comparison, state: &State, got: &Gathered, only: &[&str]) {
+fn compare(
+    comparison: &mut Comparison,
+    state: &State,
+    (got, queues): &(Gathered, Value),
+    only: &[&str],
+) {
     let name = named(state, &json!(got.metrics));
     for (document, theirs) in &state.expected {
         if !only.is_empty() && !only.contains(document) {
@@ -171,6 +179,7 @@ fn compare(comparison: &mut Comparison, state: &State, got: &Gathered, only: &[&
             "backend_capabilities" => json!(got.metrics.backend),
             "task_repair_candidates" => json!(got.metrics.repair),
             "task_repair_policy" => json!(got.metrics.repair_policy),
+            "queue_visibility" => queues.clone(),
             other => panic!("{other}"),
         };
         let mut theirs = theirs.clone();
@@ -190,11 +199,18 @@ fn compare(comparison: &mut Comparison, state: &State, got: &Gathered, only: &[&
     }
 }
 
-async fn pass(db: &Db, state: &State) -> Gathered {
+/// One pass over all namespaces, and the queues of the one the corpus tells of.
+async fn pass(db: &Db, state: &State) -> (Gathered, Value) {
     let config = EngineConfig::load(Some(&state.config)).expect("the engine's configuration");
-    gather(db, state.now, &config, None, &mut Walk::default())
+    let gathered = gather(db, state.now, &config, None, &mut Walk::default())
         .await
-        .unwrap_or_else(|error| panic!("{}: {error}", state.name))
+        .unwrap_or_else(|error| panic!("{}: {error}", state.name));
+    let mut snapshot = db.snapshot().await.expect("a snapshot");
+    let scope = Scope::new(state.now, &config, Some("default"));
+    let rows = queues(&mut snapshot, &scope).await.expect("queues");
+    snapshot.end().await;
+    let queues = document("default", &rows, state.now, &config);
+    (gathered, queues)
 }
 
 #[tokio::test]
@@ -237,14 +253,14 @@ on_every_database! {
             let mut state = state;
             for (document, theirs) in &mut state.expected {
                 if *document == "operator_metrics" {
-                    theirs["backend"] = json!(got.metrics.backend);
+                    theirs["backend"] = json!(got.0.metrics.backend);
                 }
             }
             compare(
                 &mut comparison,
                 &state,
                 &got,
-                &["operator_metrics", "dashboard_summary", "fleet_trends", "task_repair_candidates"],
+                &["operator_metrics", "dashboard_summary", "fleet_trends", "task_repair_candidates", "queue_visibility"],
             );
         }
         comparison.finish("fleet documents of copied scenarios");

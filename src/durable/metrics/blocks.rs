@@ -164,12 +164,12 @@ pub struct Starts {
 impl Starts {
     pub fn of(counted: &Counted) -> Self {
         let oldest = counted
-            .starts
+            .run_table
             .oldest_accepted_at
             .or(counted.summaries.oldest_pending_started_at);
         Self {
             pending_runs: counted.summaries.pending_runs,
-            pending_commands: counted.starts.pending_commands,
+            pending_commands: counted.run_table.pending_commands,
             ready_tasks: counted
                 .tasks
                 .iter()

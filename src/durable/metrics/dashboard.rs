@@ -156,7 +156,7 @@ impl Dashboard {
 impl Trends {
     fn of(counted: &Counted) -> Self {
         let mut trends = Self::default();
-        for group in &counted.hours {
+        for group in &counted.closed {
             let add = |closed: &mut Closed, runs: i64| match group.status_bucket.as_deref() {
                 Some("completed") => closed.completed += runs,
                 Some("failed") => closed.failed += runs,
@@ -164,7 +164,7 @@ impl Trends {
             };
             add(&mut trends.hour, group.past_hour);
             add(&mut trends.day, group.past_day);
-            add(&mut trends.week, group.runs);
+            add(&mut trends.week, group.past_week);
         }
         trends
     }
@@ -201,17 +201,15 @@ impl TypeHealth {
 impl NeedsAttention {
     fn of(counted: &Counted) -> Self {
         let counts = &counted.dashboard;
-        let failed: i64 = counted
-            .hours
-            .iter()
-            .map(|group| group.failed_past_hour)
-            .sum();
-        let completed: i64 = counted
-            .hours
-            .iter()
-            .map(|group| group.completed_past_hour)
-            .sum();
-        let closed = failed + completed;
+        let past_hour = |status: &str| -> i64 {
+            let groups = counted.closed.iter();
+            groups
+                .filter(|group| group.status.as_deref() == Some(status))
+                .map(|group| group.past_hour)
+                .sum()
+        };
+        let failed = past_hour("failed");
+        let closed = failed + past_hour("completed");
         let many_failed = closed >= 10 && failed * 5 > closed;
         let rules = [
             (

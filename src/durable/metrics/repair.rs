@@ -8,7 +8,10 @@ use serde::Serialize;
 use super::{age_ms, policy::SCAN_STRATEGY};
 use crate::durable::{
     engine_config::EngineConfig,
-    store::metrics::{Counted, RepairGroup},
+    store::metrics::{
+        Counted, RepairGroup,
+        repair::{NOTHING, Triple},
+    },
     stored::Stamp,
 };
 
@@ -133,12 +136,6 @@ impl Scope {
     }
 }
 
-/// Connection, queue and compatibility, nothing where there is nothing.
-type Triple = [Option<String>; 3];
-
-/// The word that stands for nothing in a scope's key.
-const NOTHING: [&str; 3] = ["default", "default", "any"];
-
 /// Tasks that are there, or runs whose task is not.
 struct Side {
     scopes: BTreeMap<String, SideScope>,
@@ -183,10 +180,7 @@ impl Side {
     /// One candidate of each scope in turn, the oldest scope first, until the limit.
     fn select(&mut self, groups: &[RepairGroup], limit: i64) {
         let mut turns: Vec<(&String, &mut SideScope)> = self.scopes.iter_mut().collect();
-        turns.sort_by_key(|(_, scope)| {
-            let oldest = scope.oldest.map(|at| at.0.timestamp_millis());
-            (oldest.is_none(), oldest)
-        });
+        turns.sort_by_key(|(_, scope)| scope.turn());
         let reachable: Vec<i64> = turns
             .iter()
             .map(|(_, scope)| {
@@ -217,6 +211,25 @@ impl Side {
     fn selected(&self) -> i64 {
         self.scopes.values().map(|scope| scope.selected).sum()
     }
+}
+
+impl SideScope {
+    /// The oldest first; what has no age last.
+    fn turn(&self) -> (bool, Option<i64>) {
+        let oldest = self.oldest.map(|at| at.0.timestamp_millis());
+        (oldest.is_none(), oldest)
+    }
+}
+
+/// Which scopes a pass asks for and how many candidates it takes of each, in its order.
+pub fn turns(groups: &[RepairGroup], limit: i64) -> Vec<(Triple, i64)> {
+    let side = Side::of(groups, limit);
+    let mut scopes: Vec<SideScope> = side.scopes.into_values().collect();
+    scopes.sort_by_key(SideScope::turn);
+    scopes
+        .into_iter()
+        .map(|scope| (scope.asked, scope.selected))
+        .collect()
 }
 
 fn triple(group: &RepairGroup) -> Triple {

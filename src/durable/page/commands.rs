@@ -53,6 +53,7 @@ fn row(command: &Command) -> shown::Command {
             .as_ref()
             .or(command.outcome.as_ref())
             .map(|outcome| outcome.replace('_', " ")),
+        reason: command.reason.clone(),
         principal: principal.or_else(|| caller.caller_label.clone()),
         source: command.source.clone(),
         at: command
@@ -70,7 +71,6 @@ fn row(command: &Command) -> shown::Command {
         facts: Facts::default()
             .code("Command id", Some(&command.id))
             .code("Outcome", command.outcome.as_deref())
-            .text("Reason", command.reason.as_deref())
             .code("Principal type", caller.principal_type.as_deref())
             .code("Principal id", caller.principal_id.as_deref())
             .text("Principal", caller.principal_label.as_deref())

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::{
     durable::{
         projection::{
-            self, Projected, actions, authority, budget, drift,
+            self, Projected, authority, budget, drift,
             ending::{Ending, ending},
             lineage, navigation, repair_gate, retries, task_problem,
         },
@@ -95,7 +95,7 @@ fn attention(p: &Projected<'_>, budget: &budget::HistoryBudget) -> Vec<Tag> {
     } else if !drift::drift(p).is_empty() {
         tags.push(Tag::stale());
     }
-    if actions::actions(p).can_repair {
+    if repair_gate::now(p).is_ok() {
         tags.push(Tag::repair());
     }
     let retrying = p.activities.iter().rfind(|activity| {
@@ -180,7 +180,7 @@ fn chain(p: &Projected<'_>) -> Chain {
 }
 
 fn repair(p: &Projected<'_>) -> Repair {
-    match actions::actions(p).repair_blocked_reason {
+    match repair_gate::now(p).err() {
         None => Repair {
             called_for: true,
             code: "repair_needed".to_owned(),

@@ -130,6 +130,12 @@ pub fn opened(value: Value) -> Value {
     }
 }
 
+/// The stored text that says where a payload is kept, from its envelope.
+pub fn reference(envelope: &str) -> String {
+    let text = base64::engine::general_purpose::STANDARD.encode(envelope);
+    format!("{REFERENCE}{text}")
+}
+
 fn envelope_of(text: &str) -> Option<Value> {
     let bytes = base64::engine::general_purpose::STANDARD
         .decode(text)

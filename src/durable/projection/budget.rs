@@ -42,6 +42,17 @@ pub enum Pressure {
     ContinueAsNewRecommended,
 }
 
+impl Pressure {
+    /// As the summary stores it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Approaching => "approaching",
+            Self::ContinueAsNewRecommended => "continue_as_new_recommended",
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dimension {
@@ -62,6 +73,11 @@ pub fn budget(cx: Context<'_>) -> HistoryBudget {
         None => counted(&cx.snapshot.events),
     };
     judged(counters.map(|count| count.max(0)), cx.config)
+}
+
+/// What a history adds up to, whatever a summary says.
+pub fn of_history(events: &[HistoryEvent], config: &EngineConfig) -> HistoryBudget {
+    judged(counted(events), config)
 }
 
 const DIMENSIONS: [(Dimension, &str, &str); 3] = [

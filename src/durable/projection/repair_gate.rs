@@ -1,6 +1,7 @@
 //! Whether Repair is offered, and if not, why. The list, its "needs repair" filter, the page
 //! and the API all ask here.
 
+use super::projected::Projected;
 use crate::durable::stored::{LivenessState, RepairBlockedReason, Standing};
 
 /// The facts the gate decides on.
@@ -36,6 +37,17 @@ pub fn of_summary(standing: Standing<'_>) -> Result<(), RepairBlockedReason> {
         is_terminal: standing.status.is_terminal(),
         liveness_state: standing.liveness_state,
         replay_blocked_task: standing.repair_blocked_reason.is_none(),
+    })
+}
+
+/// The gate on how the run stands now, whatever its stored summary says: what a repair asks.
+pub fn now(p: &Projected<'_>) -> Result<(), RepairBlockedReason> {
+    let run = &p.cx.snapshot.run;
+    decide(Facts {
+        is_current_run: p.current_run.current_run_id.as_deref() == Some(run.id.as_str()),
+        is_terminal: run.status.is_terminal(),
+        liveness_state: Some(&p.standing.liveness_state),
+        replay_blocked_task: p.standing.replay_blocked_task,
     })
 }
 

@@ -30,6 +30,23 @@ pub async fn belongs(
     Ok(snapshot.fetch_one(q).await?.is_some())
 }
 
+/// The run's instance and type.
+pub async fn named(
+    snapshot: &mut Snapshot,
+    run_id: &str,
+) -> Result<Option<(String, String)>, DbError> {
+    let mut q = snapshot.statement();
+    q.push("select workflow_instance_id, workflow_type from {workflow_runs} where id = ")
+        .bind(run_id);
+    match snapshot.fetch_one(q).await? {
+        Some(mut row) => Ok(Some((
+            row.text("workflow_instance_id")?,
+            row.text("workflow_type")?,
+        ))),
+        None => Ok(None),
+    }
+}
+
 /// The codec a run's payloads are in unless one says otherwise.
 pub async fn payload_codec(
     snapshot: &mut Snapshot,

@@ -4,6 +4,7 @@
 //! A word a newer engine may write and we do not know is carried through and shown, never
 //! refused. A value that is missing or of another kind is no value and a [`Notice`], never an error.
 
+mod cell;
 mod event;
 pub mod loose;
 mod notice;
@@ -13,6 +14,7 @@ mod stamp;
 mod trouble;
 mod words;
 
+pub use cell::{AsCell, Cell};
 pub use event::HistoryEvent;
 pub use notice::{Cells, Notice, Notices, Problem};
 pub use rows::*;

@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::{
+    cell::{AsCell as _, Cell},
     loose::Raw,
     notice::{Cells, Notices},
     words::{
@@ -44,6 +45,11 @@ macro_rules! rows {
             pub fn read(row: &mut Row, notices: &mut Notices) -> Result<Self, DbError> {
                 let mut cells = Cells::of(Self::TABLE, row, notices);
                 Ok(Self { $($column: rows!(@read cells, $column, $kind $(($word))? $([$opt])?),)+ })
+            }
+
+            /// Every column as it would be written back.
+            pub fn cells(&self) -> Vec<(&'static str, Cell)> {
+                vec![$((stringify!($column), self.$column.cell()),)+]
             }
 
             /// Name and kind of each column, for tests that damage rows.
@@ -126,6 +132,11 @@ rows! {
         import_dedupe_key: text[?],
         import_contract_version: int[?],
         imported_at: time[?],
+        sticky_worker_id: text[?],
+        sticky_until: time[?],
+        priority: int[?],
+        fairness_key: text[?],
+        fairness_weight: int[?],
         created_at: time[?],
         updated_at: time[?],
     }
@@ -282,6 +293,8 @@ rows! {
         last_heartbeat_at: time[?],
         lease_expires_at: time[?],
         closed_at: time[?],
+        created_at: time[?],
+        updated_at: time[?],
     }
 
     FailureRecord in "workflow_failures" {

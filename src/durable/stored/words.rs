@@ -60,6 +60,12 @@ macro_rules! words {
             }
         }
 
+        impl super::AsCell for $name {
+            fn cell(&self) -> super::Cell {
+                self.as_str().cell()
+            }
+        }
+
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.serialize_str(self.as_str())

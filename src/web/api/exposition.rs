@@ -50,9 +50,18 @@ impl From<f64> for Number {
 pub struct Exposition {
     text: String,
     name: &'static str,
+    namespace: Option<String>,
 }
 
 impl Exposition {
+    /// Labels every sample with the one namespace that is configured.
+    pub fn of_namespace(namespace: Option<&str>) -> Self {
+        Self {
+            namespace: namespace.map(str::to_owned),
+            ..Self::default()
+        }
+    }
+
     /// Begins a family; the samples that follow are its.
     pub fn family(&mut self, name: &'static str, kind: Kind, help: &'static str) {
         let kind = match kind {
@@ -71,8 +80,12 @@ impl Exposition {
     /// A sample whose name has an ending, as those of a histogram have.
     pub fn part(&mut self, ending: &str, labels: &[(&str, &str)], value: impl Into<Number>) {
         let _ = write!(self.text, "{}{ending}", self.name);
-        for (n, (label, text)) in labels.iter().enumerate() {
-            self.text.push(if n == 0 { '{' } else { ',' });
+        let namespace = self.namespace.take();
+        let own = namespace.as_deref().map(|name| ("namespace", name));
+        let mut open = '{';
+        for (label, text) in own.iter().chain(labels) {
+            self.text.push(open);
+            open = ',';
             let _ = write!(self.text, "{label}=\"");
             for c in text.chars() {
                 match c {
@@ -84,9 +97,10 @@ impl Exposition {
             }
             self.text.push('"');
         }
-        if !labels.is_empty() {
+        if open == ',' {
             self.text.push('}');
         }
+        self.namespace = namespace;
         let _ = match value.into() {
             Number::Int(n) => writeln!(self.text, " {n}"),
             Number::Float(n) => writeln!(self.text, " {n}"),
@@ -116,6 +130,18 @@ mod tests {
         assert_eq!(
             out.into_text(),
             "# HELP a Help.\n# TYPE a gauge\na{queue=\"say \\\"hi\\\"\\\\\\n\"} 1\n"
+        );
+    }
+
+    #[test]
+    fn a_namespace_labels_every_sample() {
+        let mut out = Exposition::of_namespace(Some("billing"));
+        out.gauge("a", "Help.", 1_i64);
+        out.sample(&[("state", "x")], 2_i64);
+        assert_eq!(
+            out.into_text(),
+            "# HELP a Help.\n# TYPE a gauge\na{namespace=\"billing\"} 1\n\
+             a{namespace=\"billing\",state=\"x\"} 2\n"
         );
     }
 }

@@ -19,11 +19,7 @@ use crate::{
         },
         stored::Stamp,
     },
-    web::{
-        collector::{Latest, Standing},
-        error::AppError,
-        state::App,
-    },
+    web::{collector::Latest, error::AppError, state::App},
 };
 
 /// Every document, written once per pass. An answer is one of them with its age at the end.
@@ -70,28 +66,20 @@ pub async fn operator_metrics(
     State(app): State<App>,
     Query(asked): Query<Asked>,
 ) -> Result<Response, AppError> {
-    let (latest, standing) = app.collector()?.latest(asked.fresh()).await?;
-    Ok(answer(
-        &app,
-        StatusCode::OK,
-        &latest.rendered.metrics,
-        &latest,
-        &standing,
-    ))
+    answer(&app, &asked, |latest| {
+        (StatusCode::OK, &latest.rendered.metrics)
+    })
+    .await
 }
 
 pub async fn stats(
     State(app): State<App>,
     Query(asked): Query<Asked>,
 ) -> Result<Response, AppError> {
-    let (latest, standing) = app.collector()?.latest(asked.fresh()).await?;
-    Ok(answer(
-        &app,
-        StatusCode::OK,
-        &latest.rendered.stats,
-        &latest,
-        &standing,
-    ))
+    answer(&app, &asked, |latest| {
+        (StatusCode::OK, &latest.rendered.stats)
+    })
+    .await
 }
 
 /// 503 exactly when a check says error.
@@ -99,28 +87,25 @@ pub async fn v2_health(
     State(app): State<App>,
     Query(asked): Query<Asked>,
 ) -> Result<Response, AppError> {
-    let (latest, standing) = app.collector()?.latest(asked.fresh()).await?;
-    let status = if latest.gathered.health.healthy {
-        StatusCode::OK
-    } else {
-        StatusCode::SERVICE_UNAVAILABLE
-    };
-    Ok(answer(
-        &app,
-        status,
-        &latest.rendered.health,
-        &latest,
-        &standing,
-    ))
+    answer(&app, &asked, |latest| {
+        let status = if latest.gathered.health.healthy {
+            StatusCode::OK
+        } else {
+            StatusCode::SERVICE_UNAVAILABLE
+        };
+        (status, &latest.rendered.health)
+    })
+    .await
 }
 
-fn answer(
+/// A document of the last pass, closed with what we say of it ourselves.
+async fn answer(
     app: &App,
-    status: StatusCode,
-    document: &str,
-    latest: &Latest,
-    standing: &Standing,
-) -> Response {
+    asked: &Asked,
+    document: impl Fn(&Latest) -> (StatusCode, &str),
+) -> Result<Response, AppError> {
+    let (latest, standing) = app.collector()?.latest(asked.fresh()).await?;
+    let (status, document) = document(&latest);
     let ours = json!({
         "generated_at": Stamp(latest.at),
         "age_ms": age_ms(app.clock.now(), latest.at),
@@ -132,20 +117,8 @@ fn answer(
         "settings_not_understood": nonsense(app),
     });
     let body = format!("{document},\"plimsoll\":{ours}}}");
-    ([(header::CONTENT_TYPE, "application/json")], body)
-        .into_response()
-        .with_status(status)
-}
-
-trait WithStatus {
-    fn with_status(self, status: StatusCode) -> Self;
-}
-
-impl WithStatus for Response {
-    fn with_status(mut self, status: StatusCode) -> Self {
-        *self.status_mut() = status;
-        self
-    }
+    let json = [(header::CONTENT_TYPE, "application/json")];
+    Ok((status, json, body).into_response())
 }
 
 pub fn age_ms(now: DateTime<Utc>, at: DateTime<Utc>) -> i64 {

@@ -5,4 +5,6 @@ pub mod exposition;
 pub mod flows;
 pub mod metrics;
 pub mod prometheus;
+mod queue_series;
+pub mod repair;
 pub mod runs;

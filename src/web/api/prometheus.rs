@@ -17,7 +17,7 @@ use crate::{
     durable::{
         collect::Gathered,
         metrics::{OperatorMetrics, health::Status},
-        store::metrics::TaskCounts,
+        store::metrics::{Sections, TaskCounts},
         stored::Stamp,
     },
     web::{
@@ -26,8 +26,7 @@ use crate::{
     },
 };
 
-/// Queues and types named by themselves.
-const QUEUES: usize = 50;
+/// Types named by themselves.
 const TYPES: usize = 20;
 
 pub async fn show(State(app): State<App>) -> Result<impl IntoResponse, AppError> {
@@ -49,6 +48,18 @@ pub async fn show(State(app): State<App>) -> Result<impl IntoResponse, AppError>
             "Whether the last pass over the fleet went well.",
             i64::from(standing.failing.is_none() && standing.latest.is_some()),
         );
+        own.family(
+            "durable_workflow_scrape_section_error",
+            Kind::Gauge,
+            "Whether the last pass failed in this part.",
+        );
+        let failed = standing
+            .failing
+            .as_ref()
+            .and_then(|failing| failing.section);
+        for section in Sections::ALL {
+            own.sample(&[("section", section)], i64::from(failed == Some(section)));
+        }
         if let Some(latest) = &standing.latest {
             text.push_str(&latest.rendered.prometheus);
             own.gauge(
@@ -106,13 +117,13 @@ pub async fn show(State(app): State<App>) -> Result<impl IntoResponse, AppError>
     clippy::cast_precision_loss,
     reason = "ages far below 2^52 milliseconds"
 )]
-fn seconds(ms: i64) -> f64 {
+pub(super) fn seconds(ms: i64) -> f64 {
     ms.max(0) as f64 / 1e3
 }
 
 /// The fleet's families, written once per pass.
 pub fn fleet(gathered: &Gathered) -> String {
-    let mut out = Exposition::default();
+    let mut out = Exposition::of_namespace(gathered.counted.namespace.as_deref());
     let metrics = &gathered.metrics;
     runs(&mut out, gathered);
     tasks(&mut out, gathered);
@@ -121,8 +132,16 @@ pub fn fleet(gathered: &Gathered) -> String {
     workers(&mut out, metrics);
     projections(&mut out, gathered);
     history(&mut out, metrics);
-    queues(&mut out, gathered);
+    super::queue_series::write(&mut out, gathered);
     failing_types(&mut out, gathered);
+    out.family(
+        "durable_workflow_scrape_section_duration_seconds",
+        Kind::Gauge,
+        "How long each part of the last good pass took.",
+    );
+    for (section, took) in &gathered.sections {
+        out.sample(&[("section", section)], took.as_secs_f64());
+    }
     out.family(
         "durable_workflow_health_status",
         Kind::Gauge,
@@ -440,68 +459,6 @@ fn history(out: &mut Exposition, metrics: &OperatorMetrics) {
     );
     for (kind, limit) in metrics.structural_limits.kinds() {
         out.sample(&[("kind", kind)], limit);
-    }
-}
-
-const QUEUED_TYPES: [&str; 2] = ["workflow", "activity"];
-
-/// The longest queues by name, the rest together.
-fn queues(out: &mut Exposition, gathered: &Gathered) {
-    let mut queues: BTreeMap<&str, [(i64, Option<Stamp>); 2]> = BTreeMap::new();
-    for group in &gathered.counted.tasks {
-        let queue = group.queue.as_deref().filter(|queue| !queue.is_empty());
-        let kind = QUEUED_TYPES
-            .iter()
-            .position(|kind| *kind == group.task_type);
-        if let (Some(queue), Some(kind)) = (queue, kind) {
-            let entry = &mut queues.entry(queue).or_default()[kind];
-            entry.0 += group.counts.ready_due;
-            Stamp::earliest(&mut entry.1, group.counts.oldest_ready_due_at);
-        }
-    }
-    let mut queues: Vec<_> = queues.into_iter().collect();
-    queues.sort_by_key(|(_, kinds)| std::cmp::Reverse(kinds[0].0 + kinds[1].0));
-    let mut rest = [(0, None); 2];
-    for (_, kinds) in queues.iter().skip(QUEUES) {
-        for (rest, kind) in rest.iter_mut().zip(kinds) {
-            rest.0 += kind.0;
-            Stamp::earliest(&mut rest.1, kind.1);
-        }
-    }
-    let more = queues.len() > QUEUES;
-    queues.truncate(QUEUES);
-    // A queue may itself be called so; then the two are one.
-    if more {
-        match queues.iter_mut().find(|(name, _)| *name == "other") {
-            Some((_, kinds)) => {
-                for (kind, rest) in kinds.iter_mut().zip(rest) {
-                    kind.0 += rest.0;
-                    Stamp::earliest(&mut kind.1, rest.1);
-                }
-            }
-            None => queues.push(("other", rest)),
-        }
-    }
-    out.family(
-        "durable_workflow_queue_backlog",
-        Kind::Gauge,
-        "Tasks ready and due, by queue and type; the longest queues by name.",
-    );
-    for (queue, kinds) in &queues {
-        for (kind, (ready, _)) in QUEUED_TYPES.iter().zip(kinds) {
-            out.sample(&[("queue", queue), ("type", kind)], *ready);
-        }
-    }
-    out.family(
-        "durable_workflow_queue_oldest_ready_age_seconds",
-        Kind::Gauge,
-        "Age of the oldest task that is ready and due, by queue and type.",
-    );
-    for (queue, kinds) in &queues {
-        for (kind, (_, oldest)) in QUEUED_TYPES.iter().zip(kinds) {
-            let ms = oldest.map_or(0, |at| at.age(gathered.counted.now).num_milliseconds());
-            out.sample(&[("queue", queue), ("type", kind)], seconds(ms));
-        }
     }
 }
 

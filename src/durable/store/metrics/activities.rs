@@ -122,23 +122,23 @@ pub(super) async fn count(
     snapshot: &mut Snapshot,
     scope: &Scope<'_>,
 ) -> Result<(ActivityCounts, LocalCounts), DbError> {
-    let mut counts = ActivityCounts::default();
-    let mut local = LocalCounts::default();
-    if let Some(mut row) = sql::one(snapshot, scope, EXECUTIONS).await? {
-        counts = ActivityCounts::read(&mut row)?;
-        local = LocalCounts::read(&mut row)?;
-        let overdue = Overdue::read(&mut row)?;
-        for deadline in [
-            overdue.overdue_schedule,
-            overdue.overdue_close,
-            overdue.overdue_schedule_to_close,
-            overdue.overdue_heartbeat,
-        ] {
-            Stamp::earliest(&mut counts.oldest_timeout_overdue_at, deadline);
-        }
+    let (mut counts, local, overdue) = sql::one(snapshot, scope, EXECUTIONS, |row| {
+        Ok((
+            ActivityCounts::read(row)?,
+            LocalCounts::read(row)?,
+            Overdue::read(row)?,
+        ))
+    })
+    .await?;
+    for deadline in [
+        overdue.overdue_schedule,
+        overdue.overdue_close,
+        overdue.overdue_schedule_to_close,
+        overdue.overdue_heartbeat,
+    ] {
+        Stamp::earliest(&mut counts.oldest_timeout_overdue_at, deadline);
     }
-    if let Some(mut row) = sql::one(snapshot, scope, ATTEMPTS).await? {
-        counts.failed_attempts = row.opt_int("failed_attempts")?.unwrap_or(0);
-    }
+    counts.failed_attempts =
+        sql::one(snapshot, scope, ATTEMPTS, |row| row.int("failed_attempts")).await?;
     Ok((counts, local))
 }

@@ -28,6 +28,7 @@ pub struct NearLimit {
     pub runs: Vec<OpenCount>,
 }
 
+/// Along `(status, …)`.
 macro_rules! open {
     ($table:literal, $status:literal) => {
         concat!(
@@ -40,21 +41,34 @@ macro_rules! open {
     };
 }
 
+/// Where no index knows what is open: by the open runs, along `(status_bucket)`.
+macro_rules! of_open_runs {
+    ($from:literal) => {
+        concat!(
+            "select run_id, \"open\" from (select s.id as run_id, (select count(*) from ",
+            $from,
+            ") as \"open\" from {workflow_run_summaries} s \
+             where s.status_bucket = 'running':and_ns) counted where \"open\" >= "
+        )
+    };
+}
+
 const KINDS: [(&str, &str, &str); 5] = [
     (
         "pending_activity_count",
         "structural_limits.pending_activity_count",
-        open!("activity_executions", "'pending', 'running'"),
+        of_open_runs!(
+            "{activity_executions} x where x.workflow_run_id = s.id and x.status in ('pending', 'running')"
+        ),
     ),
     (
         "pending_child_count",
         "structural_limits.pending_child_count",
-        "select r.id as run_id, count(*) as \"open\" from {workflow_links} l \
-         join {workflow_runs} r on r.id = l.parent_workflow_run_id \
-         join {workflow_runs} c on c.id = l.child_workflow_run_id \
-         where l.link_type = 'child_workflow' and r.status in ('pending', 'running', 'waiting') \
-         and c.status not in ('completed', 'failed', 'cancelled', 'terminated'):and_ns_r \
-         group by r.id having count(*) >= ",
+        of_open_runs!(
+            "{workflow_links} l join {workflow_runs} c on c.id = l.child_workflow_run_id \
+             where l.parent_workflow_run_id = s.id and l.link_type = 'child_workflow' \
+             and c.status not in ('completed', 'failed', 'cancelled', 'terminated')"
+        ),
     ),
     (
         "pending_timer_count",

@@ -7,12 +7,14 @@
 mod activities;
 mod limits;
 mod queues;
-mod repair;
+pub mod repair;
 mod runs;
+mod sections;
 mod sql;
 pub mod sweep;
 mod tasks;
 mod things;
+mod week;
 
 use chrono::{DateTime, Utc};
 
@@ -21,12 +23,13 @@ pub use limits::{NearLimit, OpenCount, threshold};
 pub use queues::{QueueCounts, QueueRows, Queues, ReadyTask, queues};
 pub use repair::{RepairGroup, RepairGroups};
 pub use runs::{
-    DashboardCounts, FailureGroup, HistoryCounts, HourGroup, RunCounts, StatusGroup, SummaryCounts,
-    TypeGroup,
+    DashboardCounts, FailureGroup, HistoryCounts, RunCounts, StatusGroup, SummaryCounts,
 };
+pub use sections::Sections;
 pub use sql::Scope;
-pub use tasks::{FailingType, RecentTasks, StartCounts, TaskCounts, TaskGroup};
+pub use tasks::{FailingType, RecentTasks, TaskCounts, TaskGroup};
 pub use things::{RunTableCounts, ScheduleCounts, Workers};
+pub use week::{ClosedGroup, HourGroup, TypeGroup};
 
 use crate::{
     db::{DbError, Dialect, Snapshot},
@@ -46,6 +49,7 @@ pub struct Counted {
     pub dashboard: DashboardCounts,
     pub statuses: Vec<StatusGroup>,
     pub hours: Vec<HourGroup>,
+    pub closed: Vec<ClosedGroup>,
     /// The ten busiest types of the week.
     pub types: Vec<TypeGroup>,
     pub longest_wait: Option<RunSummary>,
@@ -55,7 +59,6 @@ pub struct Counted {
     pub tasks: Vec<TaskGroup>,
     pub recent_tasks: RecentTasks,
     pub failing_types: Vec<FailingType>,
-    pub starts: StartCounts,
     pub activities: ActivityCounts,
     pub local_activities: LocalCounts,
     pub repair: RepairGroups,
@@ -71,10 +74,28 @@ pub async fn count(
     now: DateTime<Utc>,
     config: &EngineConfig,
     namespace: Option<&str>,
+    sections: &mut Sections,
 ) -> Result<Counted, DbError> {
     let scope = Scope::new(now, config, namespace);
+    sections.enter("runs");
     let summaries = runs::count(snapshot, &scope).await?;
+    let longest_wait = runs::longest_wait(snapshot, &scope).await?;
+    let run_table = things::run_table(snapshot, &scope).await?;
+    let failures = runs::failures(snapshot, &scope).await?;
+    sections.enter("tasks");
+    let tasks = tasks::open(snapshot, &scope).await?;
+    let recent_tasks = tasks::recent(snapshot, &scope).await?;
+    let failing_types = tasks::failing_types(snapshot, &scope).await?;
+    sections.enter("activities");
     let (activities, local_activities) = activities::count(snapshot, &scope).await?;
+    sections.enter("repair");
+    let repair = repair::groups(snapshot, &scope).await?;
+    sections.enter("schedules");
+    let schedules = things::schedules(snapshot, &scope).await?;
+    sections.enter("workers");
+    let workers = things::workers(snapshot, &scope).await?;
+    sections.enter("limits");
+    let near_limits = limits::near(snapshot, &scope, config).await?;
     Ok(Counted {
         now,
         namespace: namespace.map(str::to_owned),
@@ -84,23 +105,23 @@ pub async fn count(
         summaries: summaries.rows,
         dashboard: summaries.dashboard,
         statuses: summaries.statuses,
-        hours: runs::hours(snapshot, &scope).await?,
-        types: runs::types(snapshot, &scope).await?,
-        longest_wait: runs::longest_wait(snapshot, &scope).await?,
-        longest_duration: runs::longest_duration(snapshot, &scope).await?,
-        most_exceptions: runs::most_exceptions(snapshot, &scope).await?,
-        failures: runs::failures(snapshot, &scope).await?,
-        tasks: tasks::open(snapshot, &scope).await?,
-        recent_tasks: tasks::recent(snapshot, &scope).await?,
-        failing_types: tasks::failing_types(snapshot, &scope).await?,
-        starts: tasks::starts(snapshot, &scope).await?,
+        hours: summaries.hours,
+        closed: summaries.closed,
+        types: summaries.types,
+        longest_wait,
+        longest_duration: summaries.longest_duration,
+        most_exceptions: summaries.most_exceptions,
+        failures,
+        tasks,
+        recent_tasks,
+        failing_types,
         activities,
         local_activities,
-        repair: repair::groups(snapshot, &scope).await?,
-        run_table: things::run_table(snapshot, &scope).await?,
-        schedules: things::schedules(snapshot, &scope).await?,
-        workers: things::workers(snapshot, &scope).await?,
-        near_limits: limits::near(snapshot, &scope, config).await?,
+        repair,
+        run_table,
+        schedules,
+        workers,
+        near_limits,
     })
 }
 

@@ -8,7 +8,7 @@ use super::{
     tasks::{dispatch_failed, due, late, lease_expired},
 };
 use crate::{
-    db::{DbError, Snapshot},
+    db::{DbError, Row, Snapshot},
     durable::stored::Stamp,
 };
 
@@ -120,22 +120,21 @@ const OLDEST: &str = "select queue, task_id, task_type, workflow_id, run_id, ava
 /// Every queue of the namespace, in the order of their names.
 pub async fn queues(snapshot: &mut Snapshot, scope: &Scope<'_>) -> Result<Queues, DbError> {
     let mut queues = Queues::new();
-    for mut row in sql::all(snapshot, scope, NAMES).await? {
-        queues.entry(row.text("queue")?).or_default();
+    for queue in sql::all(snapshot, scope, NAMES, |row| row.text("queue")).await? {
+        queues.entry(queue).or_default();
     }
-    for mut row in sql::all(snapshot, scope, COUNTS).await? {
-        let queue = queues.entry(row.text("queue")?).or_default();
-        let kind = row.text("task_type")?;
-        queue.counts.insert(kind, QueueCounts::read(&mut row)?);
+    let of_type = |row: &mut Row| Ok((row.text("queue")?, row.text("task_type")?));
+    let counts = |row: &mut Row| Ok((of_type(row)?, QueueCounts::read(row)?));
+    for ((queue, kind), counts) in sql::all(snapshot, scope, COUNTS, counts).await? {
+        queues.entry(queue).or_default().counts.insert(kind, counts);
     }
-    for mut row in sql::all(snapshot, scope, RECENT).await? {
-        let queue = queues.entry(row.text("queue")?).or_default();
-        let kind = row.text("task_type")?;
-        queue.recent.insert(kind, RecentCounts::read(&mut row)?);
+    let recent = |row: &mut Row| Ok((of_type(row)?, RecentCounts::read(row)?));
+    for ((queue, kind), recent) in sql::all(snapshot, scope, RECENT, recent).await? {
+        queues.entry(queue).or_default().recent.insert(kind, recent);
     }
-    for mut row in sql::all(snapshot, scope, OLDEST).await? {
-        let queue = queues.entry(row.text("queue")?).or_default();
-        queue.oldest = Some(ReadyTask::read(&mut row)?);
+    let oldest = |row: &mut Row| Ok((row.text("queue")?, ReadyTask::read(row)?));
+    for (queue, task) in sql::all(snapshot, scope, OLDEST, oldest).await? {
+        queues.entry(queue).or_default().oldest = Some(task);
     }
     Ok(queues)
 }

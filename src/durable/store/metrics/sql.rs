@@ -8,7 +8,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::{
-    db::{DbError, Dialect, Row, Snapshot, Statement},
+    db::{DbError, Dialect, Row, Snapshot, Statement, Val},
     durable::engine_config::EngineConfig,
 };
 
@@ -45,6 +45,16 @@ pub(super) fn statement(
     scope: &Scope<'_>,
     template: &'static str,
 ) -> Statement {
+    statement_with(snapshot, scope, template, &[])
+}
+
+/// The same, with values of its own beside the moments.
+pub(super) fn statement_with(
+    snapshot: &Snapshot,
+    scope: &Scope<'_>,
+    template: &'static str,
+    values: &[(&str, Val)],
+) -> Statement {
     let mut q = snapshot.statement();
     let mut rest = template;
     while let Some(at) = rest.find(':') {
@@ -53,29 +63,41 @@ pub(super) fn statement(
         let end = word
             .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
             .unwrap_or(word.len());
-        insert(&mut q, scope, &word[..end]);
+        let name = &word[..end];
+        match values.iter().find(|(known, _)| *known == name) {
+            Some((_, value)) => {
+                q.bind(value.clone());
+            }
+            None => insert(&mut q, scope, name),
+        }
         rest = &word[end..];
     }
     q.push(rest);
     q
 }
 
-/// The only row of a template's result; none where the table is not there.
-pub(super) async fn one(
+/// The only row of a template's result; what nothing adds up to where the table is not there.
+pub(super) async fn one<T: Default>(
     snapshot: &mut Snapshot,
     scope: &Scope<'_>,
     template: &'static str,
-) -> Result<Option<Row>, DbError> {
-    Ok(all(snapshot, scope, template).await?.into_iter().next())
+    read: impl Fn(&mut Row) -> Result<T, DbError>,
+) -> Result<T, DbError> {
+    let q = statement(snapshot, scope, template);
+    match snapshot.fetch_one(q).await? {
+        Some(mut row) => read(&mut row),
+        None => Ok(T::default()),
+    }
 }
 
-pub(super) async fn all(
+pub(super) async fn all<T>(
     snapshot: &mut Snapshot,
     scope: &Scope<'_>,
     template: &'static str,
-) -> Result<Vec<Row>, DbError> {
+    read: impl Fn(&mut Row) -> Result<T, DbError>,
+) -> Result<Vec<T>, DbError> {
     let q = statement(snapshot, scope, template);
-    snapshot.fetch(q).await
+    snapshot.fetch_as(q, read).await
 }
 
 fn insert(q: &mut Statement, scope: &Scope<'_>, word: &str) {
@@ -127,11 +149,21 @@ fn spelling(dialect: Dialect, word: &str) -> &'static str {
         "same" => dialect.pick(" is ", " is not distinct from ", " <=> "),
         // Keeps SQLite from an index on a column that nearly all rows share.
         "plain" => dialect.pick("+", "", ""),
-        "first_join" => dialect.pick("cross join", "join", "join"),
+        // `:list(…:list_end` is all values that are not null, with commas between.
+        "list" => dialect.pick("group_concat", "string_agg", "group_concat"),
+        "list_end" => dialect.pick(")", ", ',')", ")"),
+        "as_text" => dialect.pick("", "::text", ""),
+        // Greatest for the run that is first by `sort_timestamp desc, created_at desc, id desc`:
+        // nulls come first in PostgreSQL's descending order and last in that of the others.
+        "record" => dialect.pick(
+            "coalesce(sort_timestamp, '') || '!' || coalesce(created_at, '') || '!' || id",
+            "(coalesce(sort_timestamp::text, '~') || '!' || coalesce(created_at::text, '~') || '!' || id) collate \"C\"",
+            "cast(concat(coalesce(sort_timestamp, ''), '!', coalesce(created_at, ''), '!', id) as binary)",
+        ),
         "closed_hour" => dialect.pick(
             "substr(closed_at, 1, 13) || ':00:00'",
-            "date_trunc('hour', closed_at)",
-            "timestamp(date_format(closed_at, '%Y-%m-%d %H:00:00'))",
+            "date_trunc('hour', closed_at)::text",
+            "date_format(closed_at, '%Y-%m-%d %H:00:00')",
         ),
         "local" => dialect.pick(
             "(x.activity_options like '%local%' and case when json_valid(x.activity_options) \

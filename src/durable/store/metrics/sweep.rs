@@ -11,7 +11,7 @@ use super::{
     sql::{self, Scope},
 };
 use crate::{
-    db::{DbError, Snapshot, Statement},
+    db::{DbError, Row, Snapshot},
     durable::{
         store::snapshot::{RunSnapshot, TimelineCache, Which},
         stored::Stamp,
@@ -151,31 +151,23 @@ pub async fn stretch(
         scope,
         which,
     };
-    let (timers, timer_versions) = match reader.row(TIMERS, "workflow_run_id").await? {
-        Some(mut row) => (
-            ProjectionRows::read(&mut row)?,
-            TimerVersions::read(&mut row)?,
-        ),
-        None => Default::default(),
-    };
+    let (timers, timer_versions) = reader
+        .of_run(TIMERS, |row| {
+            Ok((ProjectionRows::read(row)?, TimerVersions::read(row)?))
+        })
+        .await?;
     let mut runs = RunSnapshot::load_all(reader.snapshot, which, TimelineCache::Whole).await?;
     if let Some(namespace) = scope.namespace {
         runs.retain(|run| run.run.namespace.as_deref() == Some(namespace));
     }
     Ok(Stretch {
-        waits: reader.projection(WAITS).await?,
-        timeline: reader.projection(TIMELINE).await?,
+        waits: reader.of_run(WAITS, ProjectionRows::read).await?,
+        timeline: reader.of_run(TIMELINE, ProjectionRows::read).await?,
         timers,
         timer_versions,
-        lineage: reader.projection(LINEAGE).await?,
-        events: match reader.row(EVENTS, "workflow_run_id").await? {
-            Some(mut row) => EventRows::read(&mut row)?,
-            None => EventRows::default(),
-        },
-        summaries: match reader.summaries().await? {
-            Some(mut row) => SummaryRows::read(&mut row)?,
-            None => SummaryRows::default(),
-        },
+        lineage: reader.of_run(LINEAGE, ProjectionRows::read).await?,
+        events: reader.of_run(EVENTS, EventRows::read).await?,
+        summaries: reader.summaries().await?,
         runs,
         until,
     })
@@ -210,31 +202,30 @@ struct Reader<'s> {
 }
 
 impl Reader<'_> {
-    async fn row(
+    /// The one row of a template that ends where the stretch is named.
+    async fn of_run<T: Default>(
         &mut self,
         template: &'static str,
-        key: &'static str,
-    ) -> Result<Option<crate::db::Row>, DbError> {
-        let mut q: Statement = sql::statement(self.snapshot, self.scope, template);
-        self.which.push(&mut q, key);
-        self.snapshot.fetch_one(q).await
+        read: impl Fn(&mut Row) -> Result<T, DbError>,
+    ) -> Result<T, DbError> {
+        let mut q = sql::statement(self.snapshot, self.scope, template);
+        self.which.push(&mut q, "workflow_run_id");
+        let row = self.snapshot.fetch_one(q).await?;
+        row.map_or_else(|| Ok(T::default()), |mut row| read(&mut row))
     }
 
-    async fn projection(&mut self, template: &'static str) -> Result<ProjectionRows, DbError> {
-        match self.row(template, "workflow_run_id").await? {
-            Some(mut row) => ProjectionRows::read(&mut row),
-            None => Ok(ProjectionRows::default()),
-        }
-    }
-
-    async fn summaries(&mut self) -> Result<Option<crate::db::Row>, DbError> {
+    async fn summaries(&mut self) -> Result<SummaryRows, DbError> {
         let mut q = sql::statement(self.snapshot, self.scope, SUMMARIES);
         if let Some(namespace) = self.scope.namespace {
             q.push(" and s.namespace = ").bind(namespace);
         }
         q.push(" and ");
         self.which.push(&mut q, "s.id");
-        self.snapshot.fetch_one(q).await
+        let row = self.snapshot.fetch_one(q).await?;
+        row.map_or_else(
+            || Ok(SummaryRows::default()),
+            |mut row| SummaryRows::read(&mut row),
+        )
     }
 }
 

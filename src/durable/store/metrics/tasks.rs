@@ -1,11 +1,11 @@
-//! Counts over `workflow_tasks`, and the starts that wait for their first one.
+//! Counts over `workflow_tasks`.
 
 use super::{
     counted,
     sql::{self, Scope},
 };
 use crate::{
-    db::{DbError, Snapshot},
+    db::{DbError, Row, Snapshot},
     durable::stored::Stamp,
 };
 
@@ -102,11 +102,6 @@ counted! {
         hit_expected_last_minute: int,
         forced_cold_replay_last_minute: int,
         cold_replay_last_minute: int,
-    }
-
-    StartCounts {
-        pending_commands: int,
-        oldest_accepted_at: time,
     }
 
     /// How often the workflow tasks of one type failed in a row.
@@ -214,18 +209,15 @@ pub(super) async fn open(
     snapshot: &mut Snapshot,
     scope: &Scope<'_>,
 ) -> Result<Vec<TaskGroup>, DbError> {
-    sql::all(snapshot, scope, OPEN)
-        .await?
-        .iter_mut()
-        .map(|row| {
-            Ok(TaskGroup {
-                queue: row.opt_text("queue")?,
-                task_type: row.opt_text("task_type")?.unwrap_or_default(),
-                counts: TaskCounts::read(row)?,
-                extras: TaskExtras::read(row)?,
-            })
+    let group = |row: &mut Row| {
+        Ok(TaskGroup {
+            queue: row.opt_text("queue")?,
+            task_type: row.opt_text("task_type")?.unwrap_or_default(),
+            counts: TaskCounts::read(row)?,
+            extras: TaskExtras::read(row)?,
         })
-        .collect()
+    };
+    sql::all(snapshot, scope, OPEN, group).await
 }
 
 /// No index knows when a task was made or dispatched: one pass over all of them.
@@ -241,11 +233,7 @@ pub(super) async fn recent(
     snapshot: &mut Snapshot,
     scope: &Scope<'_>,
 ) -> Result<RecentTasks, DbError> {
-    let row = sql::one(snapshot, scope, RECENT).await?;
-    row.map_or_else(
-        || Ok(RecentTasks::default()),
-        |mut row| RecentTasks::read(&mut row),
-    )
+    sql::one(snapshot, scope, RECENT, RecentTasks::read).await
 }
 
 /// Along `(status, available_at)`.
@@ -258,23 +246,5 @@ pub(super) async fn failing_types(
     snapshot: &mut Snapshot,
     scope: &Scope<'_>,
 ) -> Result<Vec<FailingType>, DbError> {
-    let mut rows = sql::all(snapshot, scope, FAILING).await?;
-    rows.iter_mut().map(FailingType::read).collect()
-}
-
-/// From the few runs that are pending to their commands, not the other way round.
-const STARTS: &str = "select count(*) as pending_commands, min(c.accepted_at) as oldest_accepted_at \
-    from {workflow_runs} r :first_join {workflow_commands} c on c.workflow_run_id = r.id \
-    where r.status = 'pending' and :plain(c.command_type) = 'start' and :plain(c.status) = 'accepted' \
-    and c.outcome = 'started_new':and_ns_r";
-
-pub(super) async fn starts(
-    snapshot: &mut Snapshot,
-    scope: &Scope<'_>,
-) -> Result<StartCounts, DbError> {
-    let row = sql::one(snapshot, scope, STARTS).await?;
-    row.map_or_else(
-        || Ok(StartCounts::default()),
-        |mut row| StartCounts::read(&mut row),
-    )
+    sql::all(snapshot, scope, FAILING, FailingType::read).await
 }

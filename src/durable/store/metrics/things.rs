@@ -22,9 +22,12 @@ counted! {
         failures_total: int,
     }
 
+    /// Runs, and the accepted starts of those that have not begun.
     RunTableCounts {
         runs: int,
         active_sticky_runs: int,
+        pending_commands: int,
+        oldest_accepted_at: time,
     }
 }
 
@@ -48,27 +51,41 @@ pub(super) async fn schedules(
     snapshot: &mut Snapshot,
     scope: &Scope<'_>,
 ) -> Result<ScheduleCounts, DbError> {
-    let row = sql::one(snapshot, scope, SCHEDULES).await?;
-    row.map_or_else(
-        || Ok(ScheduleCounts::default()),
-        |mut row| ScheduleCounts::read(&mut row),
-    )
+    sql::one(snapshot, scope, SCHEDULES, ScheduleCounts::read).await
 }
 
-/// Rows along the primary key, sticky runs along `(sticky_until)`.
-const RUN_TABLE: &str = "select (select count(*) from {workflow_runs} r where 1 = 1:and_ns_r) as runs, \
-    (select count(*) from {workflow_runs} r where sticky_worker_id is not null and sticky_until > :now \
-     and status not in ('completed', 'failed', 'cancelled', 'terminated'):and_ns_r) as active_sticky_runs";
+macro_rules! start_of {
+    ($what:literal) => {
+        concat!(
+            "case when r.status = 'pending' then (select ",
+            $what,
+            " from {workflow_commands} c where c.workflow_run_id = r.id \
+             and :plain(c.command_type) = 'start' and :plain(c.status) = 'accepted' \
+             and c.outcome = 'started_new') end"
+        )
+    };
+}
+
+/// Rows along an index; then one pass, because none knows a run's status: from the few runs that
+/// are pending to their commands, not the other way round.
+const RUN_TABLE: &str = concat!(
+    "select (select count(*) from {workflow_runs} r where 1 = 1:and_ns_r) as runs, \
+     count(case when r.sticky_until > :now and r.sticky_worker_id is not null \
+       and r.status not in ('completed', 'failed', 'cancelled', 'terminated') then 1 end) as active_sticky_runs, \
+     cast(sum(",
+    start_of!("count(*)"),
+    ") as :integer) as pending_commands, \
+     min(",
+    start_of!("min(c.accepted_at)"),
+    ") as oldest_accepted_at \
+     from {workflow_runs} r where (r.status = 'pending' or r.sticky_until > :now):and_ns_r"
+);
 
 pub(super) async fn run_table(
     snapshot: &mut Snapshot,
     scope: &Scope<'_>,
 ) -> Result<RunTableCounts, DbError> {
-    let row = sql::one(snapshot, scope, RUN_TABLE).await?;
-    row.map_or_else(
-        || Ok(RunTableCounts::default()),
-        |mut row| RunTableCounts::read(&mut row),
-    )
+    sql::one(snapshot, scope, RUN_TABLE, RunTableCounts::read).await
 }
 
 const STUCK: &str = "select count(*) as stuck from {workflow_worker_compatibility_heartbeats} \
@@ -80,9 +97,6 @@ pub(super) async fn workers(
 ) -> Result<Workers, DbError> {
     Ok(Workers {
         heartbeats: heartbeats(snapshot).await?,
-        stuck: match sql::one(snapshot, scope, STUCK).await? {
-            Some(mut row) => row.opt_int("stuck")?.unwrap_or(0),
-            None => 0,
-        },
+        stuck: sql::one(snapshot, scope, STUCK, |row| row.int("stuck")).await?,
     })
 }

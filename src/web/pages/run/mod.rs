@@ -2,6 +2,7 @@
 
 pub mod history;
 pub mod payload;
+pub mod repair;
 
 use std::sync::Arc;
 

@@ -5,6 +5,7 @@ mod request;
 
 use askama::Template;
 use axum::{
+    Extension,
     extract::State,
     http::StatusCode,
     response::{Html, IntoResponse as _, Redirect, Response},
@@ -35,6 +36,7 @@ use crate::{
         error::AppError,
         filters,
         format::{self, Moment},
+        frame::RequestId,
         layout::{Layout, Nav},
         state::App,
     },
@@ -54,6 +56,8 @@ struct RunsView {
     /// What the address asks for and the form has no field for: it must not lose it.
     carried: Vec<(String, String)>,
     errors: Vec<FilterError>,
+    /// For whoever asks about the errors.
+    request_id: String,
     /// The list without what was not understood.
     without_errors: String,
     rows: Vec<RowView>,
@@ -108,6 +112,7 @@ struct Empty {
 
 pub async fn show(
     State(app): State<App>,
+    Extension(request_id): Extension<RequestId>,
     layout: Layout,
     mut list: ListRequest,
 ) -> Result<Response, AppError> {
@@ -131,7 +136,8 @@ pub async fn show(
 
     if !list.errors.is_empty() {
         let answer = Answer::refused(counts.counted_at);
-        let view = RunsView::new(layout, &list, &counts, answer);
+        let mut view = RunsView::new(layout, &list, &counts, answer);
+        request_id.as_str().clone_into(&mut view.request_id);
         return Ok((StatusCode::UNPROCESSABLE_ENTITY, Html(view.render()?)).into_response());
     }
 
@@ -267,6 +273,7 @@ impl RunsView {
                 .collect(),
             groups: groups(list, layout.zone_name()),
             carried: form::carried(list),
+            request_id: String::new(),
             without_errors: href(list.query()),
             errors: list.errors.clone(),
             empty,

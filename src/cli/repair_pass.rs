@@ -1,0 +1,149 @@
+//! `plimsoll repair-pass`: one pass over all that could be repaired without an operator.
+
+use std::path::PathBuf;
+
+use super::{CliError, serve, settled, start_log};
+use crate::{
+    config::Options,
+    db::Db,
+    durable::{
+        engine_config::EngineConfig,
+        repair::{
+            Judged,
+            pass::{self, Asked, Report},
+        },
+    },
+};
+
+#[derive(clap::Args, Debug)]
+pub struct RepairPassArgs {
+    /// Only this run; may be given several times
+    #[arg(long, value_name = "ID")]
+    run_id: Vec<String>,
+
+    /// Only runs of this instance
+    #[arg(long, value_name = "ID")]
+    instance_id: Option<String>,
+
+    /// Do nothing while another pass of Plimsoll is under way
+    #[arg(long)]
+    respect_throttle: bool,
+
+    /// Say what would be repaired, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Report as one line of JSON, with the engine's keys
+    #[arg(long)]
+    json: bool,
+
+    /// TOML file with settings
+    #[arg(long, env = "PLIMSOLL_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    #[command(flatten)]
+    options: Options,
+}
+
+pub async fn run(args: RepairPassArgs) -> Result<(), CliError> {
+    let config = settled(args.config.as_deref(), args.options)?;
+    start_log(&config)?;
+    let Some(url) = &config.database_url else {
+        return Err(CliError::Usage(
+            "which database? Give --database-url or set PLIMSOLL_DATABASE_URL".into(),
+        ));
+    };
+    if !args.dry_run && !config.allow_repair {
+        return Err(CliError::Usage(
+            "a repair pass writes to the engine's database: say --allow-repair, or look first with --dry-run"
+                .into(),
+        ));
+    }
+    let engine = EngineConfig::load(config.engine_config.as_deref()).map_err(CliError::Usage)?;
+    let read = serve::checked(Db::connect(&config.database(url)).await?).await?;
+    let db = if args.dry_run {
+        read
+    } else {
+        let repairs = serve::repairs(&config, url, &read).await?;
+        read.close().await;
+        repairs.db
+    };
+    let trimmed = |id: String| Some(id.trim().to_owned()).filter(|id| !id.is_empty());
+    let mut run_ids: Vec<String> = Vec::new();
+    for id in args.run_id.into_iter().filter_map(trimmed) {
+        if !run_ids.contains(&id) {
+            run_ids.push(id);
+        }
+    }
+    let asked = Asked {
+        run_ids,
+        instance_id: args.instance_id.and_then(trimmed),
+        respect_throttle: args.respect_throttle,
+        dry_run: args.dry_run,
+    };
+    let judged = Judged {
+        clock: config.clock,
+        config: &engine,
+    };
+    let report = passed(&db, judged, &asked).await?;
+    db.close().await;
+    if args.json {
+        let line =
+            serde_json::to_string(&report).map_err(|error| CliError::Failed(error.to_string()))?;
+        println!("{line}");
+    } else {
+        tell(&report, args.dry_run);
+    }
+    if report.failed() {
+        return Err(CliError::Failed("not everything could be repaired".into()));
+    }
+    Ok(())
+}
+
+async fn passed(db: &Db, judged: Judged<'_>, asked: &Asked) -> Result<Report, CliError> {
+    if asked.dry_run {
+        return Ok(pass::pass(db, judged, asked).await?);
+    }
+    let right = db.exclusive(pass::LOCK).await?;
+    if right.is_none() && asked.respect_throttle {
+        return Ok(Report::throttled(asked));
+    }
+    Ok(pass::pass(db, judged, asked).await?)
+}
+
+fn tell(report: &Report, dry_run: bool) {
+    if report.throttled {
+        println!("Another pass is under way; nothing was done.");
+        return;
+    }
+    let did = if dry_run {
+        "would be repaired"
+    } else {
+        "repaired"
+    };
+    println!(
+        "{} of {} tasks in trouble {did}; {} of {} missing tasks; {} of {} runs past their deadline.",
+        report.repaired_existing_tasks,
+        report.selected_existing_task_candidates,
+        report.repaired_missing_tasks,
+        report.selected_missing_task_candidates,
+        report.deadline_expired_tasks_created,
+        report.deadline_expired_candidates,
+    );
+    if report.activity_timeout_candidates > 0 {
+        println!(
+            "{} activities are past a timeout; only the engine's own pass ends those.",
+            report.activity_timeout_candidates
+        );
+    }
+    for failure in &report.existing_task_failures {
+        println!("task {}: {}", failure.candidate_id, failure.message);
+    }
+    for failure in report
+        .missing_run_failures
+        .iter()
+        .chain(&report.deadline_expired_failures)
+    {
+        println!("run {}: {}", failure.run_id, failure.message);
+    }
+}

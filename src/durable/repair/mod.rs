@@ -1,0 +1,20 @@
+//! Repair: putting back what was lost, and nothing else.
+//!
+//! [`plan`] is pure: a run's rows and the clock in, the rows that would be written out, or a
+//! refusal. [`apply`] writes a plan in one short transaction, after planning again under the
+//! run's lock. Nothing here decides whether Repair is called for: that is
+//! [`repair_gate`](super::projection::repair_gate).
+
+pub mod apply;
+pub mod change;
+pub mod pass;
+pub mod php_json;
+pub mod plan;
+pub mod refusal;
+pub mod request;
+
+pub use apply::{ApplyError, Goal, Judged, preview, repair};
+pub use change::{Action, CellChange, RowChange};
+pub use plan::{Kind, RepairPlan, plan};
+pub use refusal::Refusal;
+pub use request::{Caller, HttpRequest, Mode, NewIds, Principal, Request, Scope};

@@ -1,0 +1,235 @@
+//! One pass over all that could be repaired without an operator, as the engine's own pass does it:
+//! tasks that are there and in trouble, runs whose task is gone, runs past their deadline. Every
+//! scope in turn, so that a long queue does not starve a short one.
+
+use serde::Serialize;
+
+use super::apply::{self, ApplyError, Goal, Judged};
+use crate::{
+    db::{Db, DbError, Snapshot},
+    durable::{
+        metrics::repair::turns,
+        store::metrics::{
+            Scope,
+            repair::{self as candidates, Wanted},
+        },
+    },
+};
+
+/// What the lock of a pass is called.
+pub const LOCK: &str = "repair-pass";
+
+/// What a pass is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    /// Empty is every run.
+    pub run_ids: Vec<String>,
+    pub instance_id: Option<String>,
+    pub respect_throttle: bool,
+    /// Says what would be done, and does nothing.
+    pub dry_run: bool,
+}
+
+/// What a pass did, under the engine's keys.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Report {
+    /// A pass of ours covers every connection and queue.
+    pub connection: Option<String>,
+    pub queue: Option<String>,
+    pub run_ids: Vec<String>,
+    pub instance_id: Option<String>,
+    pub respect_throttle: bool,
+    pub throttled: bool,
+    pub selected_existing_task_candidates: usize,
+    pub selected_missing_task_candidates: usize,
+    pub selected_total_candidates: usize,
+    pub repaired_existing_tasks: usize,
+    pub repaired_missing_tasks: usize,
+    pub dispatched_tasks: usize,
+    pub existing_task_failures: Vec<TaskFailure>,
+    pub missing_run_failures: Vec<RunFailure>,
+    pub deadline_expired_candidates: usize,
+    pub deadline_expired_tasks_created: usize,
+    pub deadline_expired_failures: Vec<RunFailure>,
+    pub activity_timeout_candidates: usize,
+    /// Always none: ending an activity writes history, which is the engine's to write.
+    pub activity_timeouts_enforced: usize,
+    pub activity_timeout_failures: Vec<RunFailure>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TaskFailure {
+    pub candidate_id: String,
+    pub message: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RunFailure {
+    pub run_id: String,
+    pub message: String,
+}
+
+impl Report {
+    fn of(asked: &Asked) -> Self {
+        Self {
+            run_ids: asked.run_ids.clone(),
+            instance_id: asked.instance_id.clone(),
+            respect_throttle: asked.respect_throttle,
+            ..Self::default()
+        }
+    }
+
+    /// A pass that did not happen, because another is under way.
+    pub fn throttled(asked: &Asked) -> Self {
+        Self {
+            throttled: true,
+            ..Self::of(asked)
+        }
+    }
+
+    /// Whether something that was selected could not be repaired.
+    pub fn failed(&self) -> bool {
+        !self.existing_task_failures.is_empty() || !self.missing_run_failures.is_empty()
+    }
+}
+
+/// What the pass looks at.
+struct Candidates {
+    /// Tasks, each with its run.
+    tasks: Vec<(String, String)>,
+    runs: Vec<String>,
+    overdue_runs: Vec<String>,
+    overdue_activities: usize,
+}
+
+/// One pass. What no longer needs repair when its turn comes is passed over; what fails does not
+/// stop the others.
+pub async fn pass(db: &Db, judged: Judged<'_>, asked: &Asked) -> Result<Report, DbError> {
+    let mut snapshot = db.snapshot().await?;
+    let found = select(&mut snapshot, judged, asked).await?;
+    snapshot.end().await;
+    let mut report = Report {
+        selected_existing_task_candidates: found.tasks.len(),
+        selected_missing_task_candidates: found.runs.len(),
+        selected_total_candidates: found.tasks.len() + found.runs.len(),
+        deadline_expired_candidates: found.overdue_runs.len(),
+        activity_timeout_candidates: found.overdue_activities,
+        ..Report::of(asked)
+    };
+    let turn = Turn {
+        db,
+        judged,
+        dry_run: asked.dry_run,
+    };
+    for (task_id, run_id) in found.tasks {
+        match turn.repair(&run_id, Goal::Task(&task_id)).await {
+            Ok(done) => report.repaired_existing_tasks += usize::from(done),
+            Err(message) => report.existing_task_failures.push(TaskFailure {
+                candidate_id: task_id,
+                message,
+            }),
+        }
+    }
+    for run_id in found.runs {
+        match turn.repair(&run_id, Goal::MissingTask).await {
+            Ok(done) => report.repaired_missing_tasks += usize::from(done),
+            Err(message) => report
+                .missing_run_failures
+                .push(RunFailure { run_id, message }),
+        }
+    }
+    for run_id in found.overdue_runs {
+        match turn.repair(&run_id, Goal::Deadline).await {
+            Ok(done) => report.deadline_expired_tasks_created += usize::from(done),
+            Err(message) => report
+                .deadline_expired_failures
+                .push(RunFailure { run_id, message }),
+        }
+    }
+    report.dispatched_tasks = report.repaired_existing_tasks
+        + report.repaired_missing_tasks
+        + report.deadline_expired_tasks_created;
+    Ok(report)
+}
+
+#[derive(Clone, Copy)]
+struct Turn<'a> {
+    db: &'a Db,
+    judged: Judged<'a>,
+    dry_run: bool,
+}
+
+impl Turn<'_> {
+    /// Whether it was repaired; false when there is nothing to repair any more.
+    async fn repair(self, run_id: &str, goal: Goal<'_>) -> Result<bool, String> {
+        let done = if self.dry_run {
+            apply::preview(self.db, self.judged, run_id, goal).await
+        } else {
+            apply::repair(self.db, self.judged, run_id, goal, None).await
+        };
+        match done {
+            Ok(_) => Ok(true),
+            Err(ApplyError::Refused(_) | ApplyError::StateChanged | ApplyError::NoSuchRun(_)) => {
+                Ok(false)
+            }
+            Err(ApplyError::Db(error)) => Err(error.to_string()),
+        }
+    }
+}
+
+async fn select(
+    snapshot: &mut Snapshot,
+    judged: Judged<'_>,
+    asked: &Asked,
+) -> Result<Candidates, DbError> {
+    let limit = judged.config.at_least("task_repair.scan_limit", 1);
+    let scope = Scope::new(judged.clock.now(), judged.config, None);
+    let wanted = Wanted {
+        run_ids: &asked.run_ids,
+        instance_id: asked.instance_id.as_deref(),
+    };
+    let mut tasks = Vec::new();
+    for (triple, most) in turns(
+        &candidates::task_groups(snapshot, &scope, wanted).await?,
+        limit,
+    ) {
+        tasks.push(candidates::task_ids(snapshot, &scope, wanted, &triple, most).await?);
+    }
+    let mut runs = Vec::new();
+    for (triple, most) in turns(
+        &candidates::run_groups(snapshot, &scope, wanted).await?,
+        limit,
+    ) {
+        runs.push(candidates::run_ids(snapshot, &scope, wanted, &triple, most).await?);
+    }
+    Ok(Candidates {
+        tasks: in_turn(tasks),
+        runs: in_turn(runs),
+        overdue_runs: candidates::overdue_runs(snapshot, &scope, wanted, limit).await?,
+        overdue_activities: candidates::overdue_activities(snapshot, &scope, limit).await?,
+    })
+}
+
+/// The first of each, then the second of each, and so on.
+fn in_turn<T>(lists: Vec<Vec<T>>) -> Vec<T> {
+    let mut lists: Vec<_> = lists.into_iter().map(Vec::into_iter).collect();
+    let mut out = Vec::new();
+    loop {
+        let round: Vec<T> = lists.iter_mut().filter_map(Iterator::next).collect();
+        if round.is_empty() {
+            return out;
+        }
+        out.extend(round);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scopes_take_turns() {
+        let lists = vec![vec![1, 2, 3], vec![4], vec![5, 6]];
+        assert_eq!(in_turn(lists), [1, 4, 5, 2, 6, 3]);
+    }
+}

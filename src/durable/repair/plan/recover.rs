@@ -1,0 +1,261 @@
+//! A task that is there and in trouble is made ready again.
+
+use chrono::TimeDelta;
+
+use super::{By, Kind, Made, draft::Draft};
+use crate::{
+    db::Json,
+    durable::{
+        projection::{
+            Context, Projected,
+            context::millis,
+            tasks::payload_of,
+            transport::{Health, Patience},
+        },
+        repair::{
+            change::Guard,
+            refusal::{LEASE_MARGIN_SECONDS, Refusal},
+        },
+        stored::{
+            ActivityStatus, AsCell as _, AttemptRow, AttemptStatus, ExecutionRow, TaskRow,
+            TaskStatus, TaskType,
+        },
+    },
+};
+
+/// The task a repair recovers, of several the one due first; none when all that is wrong is that
+/// a task is missing.
+pub(super) fn first<'p>(p: &'p Projected<'_>) -> Option<(&'p TaskRow, Kind)> {
+    p.cx.snapshot
+        .tasks
+        .iter()
+        .filter_map(|task| Some((task, cause(p.cx, task)?)))
+        .min_by_key(|(task, _)| {
+            (
+                task.available_at.map_or(i64::MAX, millis),
+                task.created_at.map_or(i64::MAX, millis),
+                task.id.as_str(),
+            )
+        })
+}
+
+fn cause(cx: Context<'_>, task: &TaskRow) -> Option<Kind> {
+    let blocked = task.task_type == TaskType::Workflow
+        && task.status == TaskStatus::Failed
+        && *payload_of(task).replay_blocked == Some(true);
+    if blocked {
+        return Some(Kind::ReplayBlocked);
+    }
+    in_transport(cx, task)
+}
+
+/// What is wrong with a task on its way to a worker, if repair may act on it now.
+pub(super) fn in_transport(cx: Context<'_>, task: &TaskRow) -> Option<Kind> {
+    let health = Health::of(task, cx.now, Patience::of(cx.config));
+    match health {
+        _ if health.lease_expired => Some(Kind::LeaseExpired),
+        _ if health.dispatch_retry_due => Some(Kind::DispatchFailed),
+        _ if health.claim_retry_due => Some(Kind::ClaimFailed),
+        _ if health.dispatch_overdue => Some(Kind::DispatchOverdue),
+        _ => None,
+    }
+}
+
+pub(super) fn recover(
+    draft: &mut Draft<'_>,
+    task: &TaskRow,
+    kind: Kind,
+    by: By,
+) -> Result<Made, Refusal> {
+    let now = draft.p.cx.now;
+    let mut recorded = TaskRow {
+        repair_count: task.repair_count + 1,
+        repair_available_at: None,
+        last_error: None,
+        ..task.clone()
+    };
+    // A task from before its run had a marker gets it.
+    let marker = task.compatibility.as_deref().unwrap_or_default();
+    if by == By::Pass && marker.trim().is_empty() {
+        let of_run = draft.p.cx.snapshot.run.compatibility.clone();
+        recorded.compatibility = of_run.or(recorded.compatibility);
+    }
+    let mut guards = vec![
+        Guard::Is("status", task.status.cell()),
+        Guard::Is("attempt_count", task.attempt_count.cell()),
+        Guard::Is("repair_count", task.repair_count.cell()),
+    ];
+    if matches!(kind, Kind::LeaseExpired | Kind::ReplayBlocked) {
+        recorded.status = TaskStatus::Ready;
+        recorded.leased_at = None;
+        recorded.lease_owner = None;
+        recorded.lease_expires_at = None;
+    }
+    if let (Kind::LeaseExpired, Some(at)) = (kind, task.lease_expires_at) {
+        if now - at < TimeDelta::seconds(LEASE_MARGIN_SECONDS) {
+            return Err(Refusal::LeaseJustExpired { at });
+        }
+        guards.push(Guard::Is("lease_owner", task.lease_owner.cell()));
+        guards.push(Guard::Past("lease_expires_at", now));
+    }
+    if kind == Kind::ReplayBlocked {
+        recorded.payload = unblocked(task.payload.as_ref());
+    }
+    if kind == Kind::LeaseExpired && task.task_type == TaskType::Activity {
+        expire_attempt(draft, &mut recorded);
+    }
+    let offered = draft.offered(&recorded);
+    draft.update(
+        TaskRow::TABLE,
+        &task.id,
+        task.cells(),
+        offered.cells(),
+        guards,
+    );
+    for row in &mut draft.after.tasks {
+        if row.id == task.id {
+            row.clone_from(&offered);
+        }
+    }
+    Ok(Made {
+        kind,
+        task: offered,
+        recorded,
+        inserted: false,
+    })
+}
+
+/// The payload without what says that it is blocked.
+fn unblocked(payload: Option<&Json>) -> Option<Json> {
+    match payload {
+        Some(Json::Value(serde_json::Value::Object(map))) => Some(Json::Value(
+            map.iter()
+                .filter(|(key, _)| !key.starts_with("replay_blocked"))
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect(),
+        )),
+        other => other.cloned(),
+    }
+}
+
+/// Closes the try whose worker is gone. Its number is spent: a late outcome finds it closed, and
+/// the next try gets the next number.
+fn expire_attempt(draft: &mut Draft<'_>, task: &mut TaskRow) {
+    let snapshot = draft.p.cx.snapshot;
+    let now = draft.p.cx.now;
+    let execution_id = payload_of(task).activity_execution_id.0;
+    let execution = snapshot
+        .executions
+        .iter()
+        .find(|row| Some(&row.id) == execution_id.as_ref());
+    let Some((execution, number)) = execution.and_then(|row| Some((row, attempt_number(row)?)))
+    else {
+        return;
+    };
+    task.attempt_count = task.attempt_count.max(number);
+    let current = execution.current_attempt_id.as_deref();
+    let known = snapshot
+        .attempts
+        .iter()
+        .find(|row| Some(row.id.as_str()) == current)
+        .or_else(|| {
+            snapshot.attempts.iter().find(|row| {
+                row.activity_execution_id == execution.id && row.attempt_number == number
+            })
+        });
+    let attempt_id = if let Some(row) = known {
+        if row.status == AttemptStatus::Running {
+            close_attempt(draft, row);
+        }
+        row.id.clone()
+    } else {
+        let id = current.map_or_else(|| draft.ids.attempt.clone(), str::to_owned);
+        let held = snapshot.tasks.iter().find(|row| row.id == task.id);
+        let expired = AttemptRow {
+            id: id.clone(),
+            workflow_run_id: execution.workflow_run_id.clone(),
+            activity_execution_id: execution.id.clone(),
+            workflow_task_id: Some(task.id.clone()),
+            attempt_number: number,
+            status: AttemptStatus::Expired,
+            lease_owner: held.and_then(|row| row.lease_owner.clone()),
+            started_at: execution.started_at.or(execution.created_at).or(Some(now)),
+            last_heartbeat_at: execution.last_heartbeat_at,
+            lease_expires_at: None,
+            closed_at: Some(now),
+            created_at: Some(now),
+            updated_at: Some(now),
+        };
+        draft.insert(AttemptRow::TABLE, &id, expired.cells());
+        draft.after.attempts.push(expired);
+        id
+    };
+    let synced = ExecutionRow {
+        current_attempt_id: Some(attempt_id),
+        attempt_count: number,
+        ..execution.clone()
+    };
+    if synced != *execution {
+        let synced = ExecutionRow {
+            updated_at: Some(now),
+            ..synced
+        };
+        draft.update(
+            ExecutionRow::TABLE,
+            &execution.id,
+            execution.cells(),
+            synced.cells(),
+            vec![Guard::Is("attempt_count", execution.attempt_count.cell())],
+        );
+        for row in &mut draft.after.executions {
+            if row.id == synced.id {
+                row.clone_from(&synced);
+            }
+        }
+    }
+}
+
+fn close_attempt(draft: &mut Draft<'_>, row: &AttemptRow) {
+    let now = draft.p.cx.now;
+    let expired = AttemptRow {
+        status: AttemptStatus::Expired,
+        lease_expires_at: None,
+        closed_at: row.closed_at.or(Some(now)),
+        updated_at: Some(now),
+        ..row.clone()
+    };
+    draft.update(
+        AttemptRow::TABLE,
+        &row.id,
+        row.cells(),
+        expired.cells(),
+        vec![Guard::Is("status", row.status.cell())],
+    );
+    for row in &mut draft.after.attempts {
+        if row.id == expired.id {
+            row.clone_from(&expired);
+        }
+    }
+}
+
+/// The number of the try that ran; none when none did.
+fn attempt_number(execution: &ExecutionRow) -> Option<i64> {
+    if execution.attempt_count > 0 {
+        return Some(execution.attempt_count);
+    }
+    let tried = execution
+        .current_attempt_id
+        .as_deref()
+        .is_some_and(|id| !id.is_empty())
+        || match execution.status {
+            ActivityStatus::Running
+            | ActivityStatus::Completed
+            | ActivityStatus::Failed
+            | ActivityStatus::Cancelled => true,
+            ActivityStatus::Pending => {
+                execution.started_at.is_some() || execution.closed_at.is_some()
+            }
+            ActivityStatus::Other(_) => false,
+        };
+    tried.then_some(1)
+}

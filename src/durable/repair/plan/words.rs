@@ -1,0 +1,164 @@
+//! A plan in words: what it will do, what it will not, and what must be true for the run to go on.
+
+use super::{Kind, Made};
+use crate::durable::{
+    projection::{Projected, context::stamp, fleet, transport::Patience},
+    repair::change::{Action, RowChange},
+    stored::{AttemptRow, ExecutionRow, TaskType, TimerRow, UpdateRow},
+};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Words {
+    pub will: Vec<String>,
+    pub will_not: Vec<String>,
+    /// What must hold for workers to go on; the first is the most doubtful.
+    pub needs: Vec<String>,
+}
+
+pub(super) fn direct(p: &Projected<'_>, made: &Made, changes: &[RowChange]) -> Words {
+    let mut will = vec![main_effect(made)];
+    for change in changes {
+        will.extend(side_effect(change));
+    }
+    if changes
+        .iter()
+        .any(|change| change.table == "workflow_commands")
+    {
+        will.push("Record the repair as a command and a RepairRequested event.".to_owned());
+    }
+    Words {
+        will,
+        will_not: will_not(made),
+        needs: needs(p, made),
+    }
+}
+
+pub(super) fn nudge(p: &Projected<'_>, made: &Made) -> Words {
+    let run = &p.cx.snapshot.run.id;
+    Words {
+        will: vec![format!(
+            "Mark the stored summary of run {run} so that the engine's repair pass rebuilds the {} task.",
+            made.task.task_type
+        )],
+        will_not: vec!["Write a task, a command or history.".to_owned()],
+        needs: vec![format!(
+            "The engine's repair pass must run: workflow:v2:repair-pass --run-id={run}."
+        )],
+    }
+}
+
+fn main_effect(made: &Made) -> String {
+    let task = &made.task;
+    let at = task.available_at.map(stamp);
+    match made.kind {
+        Kind::DispatchOverdue | Kind::DispatchFailed | Kind::ClaimFailed => {
+            format!(
+                "Offer {} task {} to workers again.",
+                task.task_type, task.id
+            )
+        }
+        Kind::LeaseExpired => format!(
+            "Take {} task {} back from the worker whose lease ran out, and make it ready.",
+            task.task_type, task.id
+        ),
+        Kind::ReplayBlocked => format!(
+            "Clear the replay block of workflow task {} and make it ready.",
+            task.id
+        ),
+        Kind::MissingActivityTask => {
+            format!(
+                "Put back the activity's task, ready from {}.",
+                at.unwrap_or_default()
+            )
+        }
+        Kind::MissingTimerTask => {
+            format!(
+                "Put back the timer's task, due at {}.",
+                at.unwrap_or_default()
+            )
+        }
+        Kind::MissingConditionTimeout | Kind::MissingSignalTimeout => match task.task_type {
+            TaskType::Timer => format!(
+                "Put back the task that ends the wait at {}.",
+                at.unwrap_or_default()
+            ),
+            _ => "Put back the workflow task that sees the wait has timed out.".to_owned(),
+        },
+        Kind::MissingUpdateTask => {
+            "Put back the workflow task that applies the accepted update.".to_owned()
+        }
+        Kind::MissingSignalTask => {
+            "Put back the workflow task that applies the received signal.".to_owned()
+        }
+        Kind::MissingChildTask => {
+            "Put back the workflow task that brings the child's outcome to the workflow.".to_owned()
+        }
+        Kind::MissingWorkflowTask => {
+            "Put back a workflow task: nothing else would wake this run.".to_owned()
+        }
+        Kind::DeadlineExpired => {
+            "Add the workflow task that closes the run, whose deadline has passed.".to_owned()
+        }
+    }
+}
+
+fn side_effect(change: &RowChange) -> Option<String> {
+    let id = &change.id;
+    Some(match (change.table, change.action) {
+        (ExecutionRow::TABLE, Action::Insert) => {
+            format!("Restore activity execution {id} from history, without its timeouts.")
+        }
+        (TimerRow::TABLE, Action::Insert) => format!("Restore timer {id} from history."),
+        (UpdateRow::TABLE, Action::Insert) => format!("Restore update {id} from history."),
+        (AttemptRow::TABLE, Action::Update) => {
+            format!("Close attempt {id} as expired; a late outcome of it is refused.")
+        }
+        (AttemptRow::TABLE, Action::Insert) => {
+            format!("Record the lost attempt {id} as expired.")
+        }
+        _ => return None,
+    })
+}
+
+fn will_not(made: &Made) -> Vec<String> {
+    let mut will_not = Vec::new();
+    match made.kind {
+        Kind::LeaseExpired => will_not.push(
+            "Stop the worker that held the lease: if it still runs, its code runs beside the next try."
+                .to_owned(),
+        ),
+        Kind::ReplayBlocked => will_not.push(
+            "Change the history or the code: the task blocks again unless code that fits is deployed."
+                .to_owned(),
+        ),
+        Kind::MissingActivityTask => will_not.push("Spend a try: the count stays as it is.".to_owned()),
+        _ => {}
+    }
+    will_not.push("Publish a job to a queue, or touch any other run.".to_owned());
+    will_not
+}
+
+fn needs(p: &Projected<'_>, made: &Made) -> Vec<String> {
+    let task = &made.task;
+    let (connection, queue) = (task.connection.as_deref(), task.queue.as_deref());
+    let mut needs = Vec::new();
+    let workers = fleet::workers(p.cx, task.compatibility.as_deref(), connection, queue);
+    if !workers.iter().any(|worker| worker.supports_required) {
+        needs.push(format!(
+            "No live worker has reported for queue {}; one must be started.",
+            queue.unwrap_or("default")
+        ));
+    }
+    if p.cx.config.text("task_dispatch_mode") != Some("poll") {
+        needs.push(format!(
+            "Where workers listen to a queue, the engine's repair pass must publish the task. It does so after {} s if it covers {}: workflow:v2:repair-pass --run-id={}.",
+            Patience::of(p.cx.config).redispatch_after_seconds,
+            match connection {
+                Some(connection) => format!("connection {connection}"),
+                None => "rows without a connection, as only a pass without --connection does".to_owned(),
+            },
+            p.cx.snapshot.run.id
+        ));
+    }
+    needs
+}

@@ -1,0 +1,83 @@
+//! Why a run is not repaired: the gate's own reasons, and those that only show when the rows to
+//! write are worked out.
+
+use chrono::{DateTime, Utc};
+
+use crate::durable::{
+    projection::{context::stamp, repair_gate},
+    stored::RepairBlockedReason,
+};
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Refusal {
+    /// The durable state does not call for repair.
+    Blocked(RepairBlockedReason),
+    /// The engine failed to publish the task and waits before it tries again. A repair now would
+    /// make a second task.
+    DispatchBackoff { until: DateTime<Utc> },
+    /// The lease ran out only just now: the worker's clock may be behind ours.
+    LeaseJustExpired { at: DateTime<Utc> },
+    /// A task would be made, run and change nothing, again and again.
+    NoProgress,
+    /// History does not say enough to put the row back.
+    NotRestorable { what: String },
+    /// It runs inside its workflow's own task; a task of its own would be wrong.
+    LocalActivity,
+    /// The command that records the repair could not be written in the run's own codec.
+    UnsupportedCodec { codec: String },
+    /// Another open task exists that no rule accounts for.
+    OpenTask { id: String },
+    /// Nudging only makes the engine rebuild a missing task.
+    NothingToNudge,
+}
+
+impl Refusal {
+    /// The stable word scripts compare; the engine's own where it has one.
+    pub fn code(&self) -> &str {
+        match self {
+            Self::Blocked(reason) => reason.as_str(),
+            Self::DispatchBackoff { .. } => "dispatch_backoff",
+            Self::LeaseJustExpired { .. } => "lease_just_expired",
+            Self::NoProgress => "no_progress",
+            Self::NotRestorable { .. } => "not_restorable",
+            Self::LocalActivity => "local_activity",
+            Self::UnsupportedCodec { .. } => "unsupported_codec",
+            Self::OpenTask { .. } => "open_task",
+            Self::NothingToNudge => "nothing_to_nudge",
+        }
+    }
+
+    pub fn words(&self) -> String {
+        match self {
+            Self::Blocked(reason) => repair_gate::shown(reason)
+                .map_or("not a reason Plimsoll knows", |shown| shown.description)
+                .to_owned(),
+            Self::DispatchBackoff { until } => format!(
+                "The engine could not publish the task and tries again at {}. A repair now would make a second task.",
+                stamp(*until)
+            ),
+            Self::LeaseJustExpired { at } => format!(
+                "The worker's lease ended at {}, less than {LEASE_MARGIN_SECONDS} s ago; clocks differ. Try again in a moment.",
+                stamp(*at)
+            ),
+            Self::NoProgress => "The child's outcome has already been applied: the workflow has gone on since. A new task would change nothing.".to_owned(),
+            Self::NotRestorable { what } => {
+                format!("History does not say enough to put {what} back.")
+            }
+            Self::LocalActivity => {
+                "The activity runs inside its workflow's own task; it has no task to put back."
+                    .to_owned()
+            }
+            Self::UnsupportedCodec { codec } => {
+                format!("The run's payloads are written with {codec}, which Plimsoll cannot write.")
+            }
+            Self::OpenTask { id } => {
+                format!("Task {id} is still open; a second one beside it is never made.")
+            }
+            Self::NothingToNudge => "The engine's repair pass sees this by itself; a nudge adds nothing. Only --repair-mode direct does more.".to_owned(),
+        }
+    }
+}
+
+/// How long a lease must have been over.
+pub const LEASE_MARGIN_SECONDS: i64 = 2;

@@ -1,0 +1,171 @@
+//! Who may write: a page of ours, or a script. Another site's page, which a browser would lend
+//! the operator's network and identity to, may not.
+
+use std::fmt;
+
+use axum::http::{HeaderMap, header};
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
+use ulid::Ulid;
+
+use crate::web::error::AppError;
+
+/// Refuses what a browser sends on behalf of another site. A script sends neither header.
+pub fn refuse_other_sites(headers: &HeaderMap) -> Result<(), AppError> {
+    let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or(""));
+    let ours = match (text("sec-fetch-site"), text("origin")) {
+        (Some(site), _) => matches!(site, "same-origin" | "none"),
+        (None, Some(origin)) => {
+            let host = text("host").unwrap_or("");
+            let place = origin.split_once("://").map(|(_, place)| place);
+            !host.is_empty() && place == Some(host)
+        }
+        (None, None) => true,
+    };
+    if ours {
+        return Ok(());
+    }
+    Err(AppError::Forbidden {
+        message: "This request comes from another site.".to_owned(),
+        how: "Send it from Plimsoll's own pages, or from a script that sends no Origin.".to_owned(),
+    })
+}
+
+/// Refuses what is not declared to be JSON: a form of another site cannot declare that without
+/// the browser asking us first.
+pub fn require_json(headers: &HeaderMap) -> Result<(), AppError> {
+    let declared = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.split(';').next())
+        .map(str::trim);
+    if declared.is_some_and(|kind| kind.eq_ignore_ascii_case("application/json")) {
+        return Ok(());
+    }
+    Err(AppError::BadRequest {
+        message: "Send Content-Type: application/json.".to_owned(),
+    })
+}
+
+/// What our forms carry, so that no other site's page can have made one: a token that only this
+/// process can give, for one purpose.
+#[derive(Clone)]
+pub struct Forms(Hmac<Sha256>);
+
+impl fmt::Debug for Forms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Forms").finish_non_exhaustive()
+    }
+}
+
+impl Default for Forms {
+    fn default() -> Self {
+        let secret = [Ulid::generate(), Ulid::generate()].map(|id| id.to_bytes());
+        Self(Hmac::new_from_slice(&secret.concat()).expect("a key of any length will do"))
+    }
+}
+
+impl Forms {
+    pub fn token(&self, purpose: &str) -> String {
+        let bytes = self.of(purpose).finalize().into_bytes();
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    pub fn check(&self, purpose: &str, token: &str) -> Result<(), AppError> {
+        // Both are hashed, so that how long the comparison takes tells nothing of either.
+        let same = self.of(token).finalize() == self.of(&self.token(purpose)).finalize();
+        if same {
+            return Ok(());
+        }
+        Err(AppError::Forbidden {
+            message:
+                "This form is not from this copy of Plimsoll, or from before it was restarted."
+                    .to_owned(),
+            how: "Open the page again and repeat.".to_owned(),
+        })
+    }
+
+    fn of(&self, text: &str) -> Hmac<Sha256> {
+        let mut mac = self.0.clone();
+        mac.update(text.as_bytes());
+        mac
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        pairs
+            .iter()
+            .map(|(name, value)| {
+                (
+                    HeaderName::from_static(name),
+                    HeaderValue::from_static(value),
+                )
+            })
+            .collect()
+    }
+
+    #[test]
+    fn only_our_own_pages_and_scripts_may_write() {
+        for (sent, allowed) in [
+            (&[("host", "ops.example")][..], true),
+            (&[("sec-fetch-site", "same-origin")], true),
+            (&[("sec-fetch-site", "none")], true),
+            (&[("sec-fetch-site", "same-site")], false),
+            (&[("sec-fetch-site", "cross-site")], false),
+            (
+                &[("host", "ops.example"), ("origin", "https://ops.example")],
+                true,
+            ),
+            (
+                &[("host", "ops.example"), ("origin", "https://evil.example")],
+                false,
+            ),
+            (
+                &[
+                    ("host", "ops.example:7420"),
+                    ("origin", "http://ops.example"),
+                ],
+                false,
+            ),
+            (&[("host", "ops.example"), ("origin", "null")], false),
+            (&[("origin", "https://")], false),
+            // What the browser says of itself comes first.
+            (
+                &[
+                    ("host", "ops.example"),
+                    ("origin", "https://ops.example"),
+                    ("sec-fetch-site", "cross-site"),
+                ],
+                false,
+            ),
+        ] {
+            assert_eq!(
+                refuse_other_sites(&headers(sent)).is_ok(),
+                allowed,
+                "{sent:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_form_is_not_json() {
+        for (kind, allowed) in [
+            ("application/json", true),
+            ("Application/JSON; charset=utf-8", true),
+            ("text/plain", false),
+            ("application/x-www-form-urlencoded", false),
+            ("application/json-seq", false),
+        ] {
+            let mut sent = HeaderMap::new();
+            sent.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+            assert_eq!(require_json(&sent).is_ok(), allowed, "{kind}");
+        }
+        assert!(require_json(&HeaderMap::new()).is_err());
+    }
+}

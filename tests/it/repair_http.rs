@@ -1,0 +1,148 @@
+//! `POST …/repair` as scripts use it.
+
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum_test::{TestResponse, TestServer};
+use plimsoll::{
+    clock::Clock,
+    durable::repair::Mode,
+    web::{
+        routes,
+        state::{App, Repairs, Settings},
+    },
+};
+use serde_json::{Value, json};
+
+use crate::{
+    rig::{TestDb, on_every_database},
+    row_diff,
+    shop::{self, now},
+};
+
+/// The product with the right to repair.
+pub fn server(db: &TestDb, mode: Mode) -> TestServer {
+    let settings = Settings {
+        clock: Clock::Frozen(now()),
+        db: Some(db.read_only.clone()),
+        repairs: Some(Repairs {
+            db: db.writable.clone(),
+            mode,
+        }),
+        ..Settings::default()
+    };
+    TestServer::new(routes::router(App::new(settings)))
+}
+
+async fn post(
+    server: &TestServer,
+    path: &str,
+    headers: &[(&'static str, &'static str)],
+    body: &Value,
+) -> TestResponse {
+    let mut request = server.post(&format!("/waterline/api{path}")).json(body);
+    for (name, value) in headers {
+        request = request.add_header(
+            HeaderName::from_static(name),
+            HeaderValue::from_static(value),
+        );
+    }
+    request.await
+}
+
+const KEYS: [&str; 14] = [
+    "outcome",
+    "workflow_id",
+    "run_id",
+    "requested_run_id",
+    "resolved_run_id",
+    "command_id",
+    "command_sequence",
+    "target_scope",
+    "workflow_type",
+    "command_status",
+    "command_source",
+    "reason",
+    "rejection_reason",
+    "validation_errors",
+];
+
+on_every_database! {
+    async fn a_script_repairs_a_run_and_is_told_when_there_is_nothing_to_repair(db: TestDb) {
+        let situations = shop::fill(&db).await;
+        let server = server(&db, Mode::Direct);
+        let find = |name: &str| situations.iter().find(|s| s.name == name).expect("in the catalogue");
+
+        let lost = find("activity-task-lost");
+        let path = format!("/instances/{}/runs/{}/repair", lost.instance_id, lost.run_id);
+        let headers = [("x-request-id", "req-7"), ("x-correlation-id", "corr-9")];
+        let response = post(&server, &path, &headers, &json!({"reason": " paged at 3 a.m. "})).await;
+        assert_eq!(response.status_code(), StatusCode::OK, "{}", response.text());
+        let reply: Value = response.json();
+        let keys: Vec<&str> = reply.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(keys[..14], KEYS);
+        assert_eq!(reply["outcome"], "repair_dispatched");
+        assert_eq!(reply["target_scope"], "run");
+        assert_eq!(reply["requested_run_id"], lost.run_id.as_str());
+        assert_eq!(reply["command_source"], "plimsoll");
+        assert_eq!(reply["reason"], "paged at 3 a.m.");
+        let dump = row_diff::dump_run(&db.read_only, &lost.run_id).await;
+        let command = &dump["workflow_commands"][reply["command_id"].as_str().unwrap()];
+        assert_eq!(command["payload"]["reason"], "paged at 3 a.m.");
+        assert_eq!(command["context"]["request"]["request_id"], "req-7");
+        assert_eq!(command["context"]["request"]["correlation_id"], "corr-9");
+        assert_eq!(command["source"], "plimsoll");
+
+        let again = post(&server, &path, &[], &json!({})).await;
+        assert_eq!(again.status_code(), StatusCode::CONFLICT);
+        let reply: Value = again.json();
+        assert_eq!(reply["rejection_reason"], "repair_not_needed");
+        assert_eq!(reply["command_id"], Value::Null);
+        assert_eq!(row_diff::dump_run(&db.read_only, &lost.run_id).await, dump, "a refusal leaves no command");
+
+        // By instance, and by whatever id is at hand.
+        let lost = find("signal-task-lost");
+        let by_instance = post(&server, &format!("/instances/{}/repair", lost.instance_id), &[], &json!({})).await;
+        let reply: Value = by_instance.json();
+        assert_eq!((by_instance.status_code(), &reply["target_scope"], &reply["requested_run_id"]), (StatusCode::OK, &json!("instance"), &Value::Null));
+        let lost = find("timer-row-and-task-lost");
+        assert_eq!(post(&server, &format!("/flows/{}/repair", lost.run_id), &[], &json!({})).await.status_code(), StatusCode::OK);
+
+        let nowhere = post(&server, "/instances/nobody/repair", &[], &json!({})).await;
+        assert_eq!(nowhere.status_code(), StatusCode::NOT_FOUND);
+        let strange = post(&server, &path, &[], &json!({"force": true})).await;
+        assert_eq!(strange.status_code(), StatusCode::BAD_REQUEST);
+        let stale = find("update-task-lost");
+        let path = format!("/instances/{}/repair", stale.instance_id);
+        let other = post(&server, &path, &[], &json!({"digest": "of another plan"})).await;
+        assert_eq!(other.status_code(), StatusCode::CONFLICT);
+        assert_eq!(other.json::<Value>()["rejection_reason"], "state_changed");
+    }
+
+    async fn who_may_not_write_changes_nothing(db: TestDb) {
+        let situations = shop::fill(&db).await;
+        let lost = situations.iter().find(|s| s.name == "activity-task-lost").expect("in the catalogue");
+        let path = format!("/instances/{}/runs/{}/repair", lost.instance_id, lost.run_id);
+        let before = row_diff::dump_run(&db.read_only, &lost.run_id).await;
+        let reading = shop::server(&db.read_only);
+        let refused = post(&reading, &path, &[], &json!({})).await;
+        assert_eq!(refused.status_code(), StatusCode::FORBIDDEN);
+        assert!(refused.text().contains("--allow-repair"), "{}", refused.text());
+
+        let writing = server(&db, Mode::Direct);
+        for headers in [
+            &[("sec-fetch-site", "cross-site")][..],
+            &[("sec-fetch-site", "same-site")],
+            &[("origin", "https://evil.example")],
+            &[("origin", "null")],
+        ] {
+            let refused = post(&writing, &path, headers, &json!({})).await;
+            assert_eq!(refused.status_code(), StatusCode::FORBIDDEN, "{headers:?}");
+        }
+        let form = writing.post(&format!("/waterline/api{path}")).form(&[("reason", "x")]).await;
+        assert_eq!(form.status_code(), StatusCode::BAD_REQUEST);
+        let plain = writing.post(&format!("/waterline/api{path}")).text("{}").await;
+        assert_eq!(plain.status_code(), StatusCode::BAD_REQUEST);
+        let read = writing.get(&format!("/waterline/api{path}")).await;
+        assert_eq!(read.status_code(), StatusCode::METHOD_NOT_ALLOWED);
+        assert_eq!(row_diff::dump_run(&db.read_only, &lost.run_id).await, before);
+    }
+}
