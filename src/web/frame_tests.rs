@@ -225,8 +225,8 @@ async fn every_base_path_has_its_pages_and_the_root_its_probes() {
         let page = server.get(&format!("{prefix}/styleguide")).await;
         page.assert_status_ok();
         let page = page.text();
-        assert!(page.contains(&format!("action=\"{prefix}/find\"")));
-        assert!(page.contains(&format!("href=\"{start}\"")));
+        assert!(page.contains(&format!("action=\"{prefix}/zone\"")));
+        assert!(page.contains(&format!("href=\"{prefix}/bundles\"")));
     }
 }
 

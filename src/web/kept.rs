@@ -1,7 +1,7 @@
 //! Pages of long runs, kept for the next viewer while their rows stay as they are.
 //!
 //! A page is a statement about one moment; a kept one is shown as of its own moment, which is at
-//! most [`AGE`] ago. Short runs cost little and are always read.
+//! most ten seconds ago. Short runs cost little and are always read.
 
 use std::{sync::Arc, time::Duration};
 

@@ -8,7 +8,10 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use ulid::Ulid;
 
-use crate::web::error::AppError;
+use crate::{
+    durable::export::seal::{hex, same},
+    web::error::AppError,
+};
 
 /// Refuses what a browser sends on behalf of another site. A script sends neither header.
 pub fn refuse_other_sites(headers: &HeaderMap) -> Result<(), AppError> {
@@ -67,14 +70,13 @@ impl Default for Forms {
 
 impl Forms {
     pub fn token(&self, purpose: &str) -> String {
-        let bytes = self.of(purpose).finalize().into_bytes();
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+        let mut mac = self.0.clone();
+        mac.update(purpose.as_bytes());
+        hex(&mac.finalize().into_bytes())
     }
 
     pub fn check(&self, purpose: &str, token: &str) -> Result<(), AppError> {
-        // Both are hashed, so that how long the comparison takes tells nothing of either.
-        let same = self.of(token).finalize() == self.of(&self.token(purpose)).finalize();
-        if same {
+        if same(&self.token(purpose), token) {
             return Ok(());
         }
         Err(AppError::Forbidden {
@@ -83,12 +85,6 @@ impl Forms {
                     .to_owned(),
             how: "Open the page again and repeat.".to_owned(),
         })
-    }
-
-    fn of(&self, text: &str) -> Hmac<Sha256> {
-        let mut mac = self.0.clone();
-        mac.update(text.as_bytes());
-        mac
     }
 }
 

@@ -1,12 +1,10 @@
 //! What a repair writes, as data: shown before, compared at the moment of writing, then written.
 
-use std::fmt::Write as _;
-
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::durable::{projection::context::stamp, stored::Cell};
+use crate::durable::{export::seal::hex, projection::context::stamp, stored::Cell};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -137,11 +135,7 @@ pub fn digest(changes: &[RowChange], now: DateTime<Utc>, new_ids: &[&str]) -> St
             line(&[cell.column, &before, &told(&cell.after)]);
         }
     }
-    let mut hex = String::with_capacity(64);
-    for byte in hash.finalize() {
-        let _ = write!(hex, "{byte:02x}");
-    }
-    hex
+    hex(&hash.finalize())
 }
 
 /// A JSON object without the members that are null, in the order given.

@@ -1,7 +1,7 @@
 //! Repair: putting back what was lost, and nothing else.
 //!
-//! [`plan`] is pure: a run's rows and the clock in, the rows that would be written out, or a
-//! refusal. [`apply`] writes a plan in one short transaction, after planning again under the
+//! [`plan()`] is pure: a run's rows and the clock in, the rows that would be written out, or a
+//! refusal. [`repair()`] writes a plan in one short transaction, after planning again under the
 //! run's lock. Nothing here decides whether Repair is called for: that is
 //! [`repair_gate`](super::projection::repair_gate).
 
