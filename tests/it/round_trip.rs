@@ -25,6 +25,10 @@ const NOT_CARRIED: &[&str] = &[
     "delete from {workflow_messages}",
     "delete from {workflow_worker_compatibility_heartbeats}",
     "update {workflow_tasks} set last_error = null",
+    // What becomes of a child is told by the event that made it, not by its link.
+    "update {workflow_links} set parent_close_policy = '' where not exists (select 1 from \
+     {workflow_history_events} e where e.workflow_run_id = parent_workflow_run_id \
+     and e.event_type = 'ChildWorkflowScheduled')",
     "update {activity_executions} set schedule_deadline_at = null, close_deadline_at = null, \
      schedule_to_close_deadline_at = null, heartbeat_deadline_at = null, activity_options = null",
 ];
