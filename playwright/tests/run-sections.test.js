@@ -123,6 +123,7 @@ test('the sections are whole without scripts', () =>
     await run.open(page, base, LONG);
     await page.locator('#history summary').first().click();
     await page.locator('#history').getByRole('link', { name: /^Show/ }).click();
+    await page.waitForURL(/\/history/);
     assert.equal(await run.events(page).count(), 200);
     await run.filterEvents(page, { 'failures only': true });
     assert.match(await page.locator('#events').innerText(), /looked at/);
