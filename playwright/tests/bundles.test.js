@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 
 import { axe, startDemo } from '../harness.js';
+import { situationsOf } from '../pages.js';
 
 const demo = await startDemo();
 
@@ -24,17 +25,8 @@ const CHOSEN = [
 const situations = new Map();
 
 before(async () => {
-  const get = async (below) => (await fetch(`${demo.base}/api/${below}`)).json();
-  for (const bucket of ['running', 'completed', 'failed', 'cancelled', 'terminated']) {
-    for (let page = 1; ; page += 1) {
-      const { data } = await get(`flows/${bucket}?per_page=100&page=${page}`);
-      for (const { instance_id: instance, run_id: id } of data) {
-        const json = await get(`instances/${encodeURIComponent(instance)}/runs/${id}`);
-        const name = json.visibility_labels?.plimsoll_situation;
-        if (name && json.memo?.['plimsoll.story']) situations.set(name, `/instances/${encodeURIComponent(instance)}/runs/${id}`);
-      }
-      if (data.length < 100) break;
-    }
+  for (const [name, { instance, id }] of await situationsOf(demo.base)) {
+    situations.set(name, `/instances/${encodeURIComponent(instance)}/runs/${id}`);
   }
 });
 

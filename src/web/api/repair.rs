@@ -175,12 +175,8 @@ async fn answer(
         reason: asked.reason,
         caller,
     };
-    let judged = Judged {
-        clock: app.clock,
-        config: &app.engine,
-    };
-    let digest = asked.digest.as_deref();
-    let done = repair::repair(&repairs.db, judged, run_id, Goal::Asked(&request), digest).await;
+    let reason = request.reason.clone();
+    let done = carry_out(app, &repairs, run_id, request, asked.digest).await?;
     let reply = Reply {
         workflow_id: &instance_id,
         run_id,
@@ -203,7 +199,7 @@ async fn answer(
     match done {
         Ok(plan) => {
             tracing::info!(run_id, kind = plan.kind.code(), mode = ?plan.mode, "repaired");
-            Ok(Json(json!(reply.done(&plan, request.reason.as_deref()))).into_response())
+            Ok(Json(json!(reply.done(&plan, reason.as_deref()))).into_response())
         }
         Err(ApplyError::Refused(refusal)) => refused(refusal.code(), refusal.words()),
         Err(ApplyError::StateChanged) => refused(
@@ -213,6 +209,33 @@ async fn answer(
         Err(ApplyError::NoSuchRun(id)) => Err(not_found(&format!("Run {id}"))),
         Err(ApplyError::Db(error)) => Err(error.into()),
     }
+}
+
+/// By what runs are judged here.
+pub fn judged(app: &App) -> Judged<'_> {
+    Judged {
+        clock: app.clock,
+        config: &app.engine,
+    }
+}
+
+/// Repairs in a task of its own. A caller who leaves must not stop a transaction half-way: nothing
+/// would be written, but on MySQL its connection would be lost to the pool.
+pub async fn carry_out(
+    app: &App,
+    repairs: &Repairs,
+    run_id: &str,
+    request: Request,
+    previewed: Option<String>,
+) -> Result<Result<RepairPlan, ApplyError>, AppError> {
+    let (app, db, run_id) = (app.clone(), repairs.db.clone(), run_id.to_owned());
+    let repair = async move {
+        let goal = Goal::Asked(&request);
+        repair::repair(&db, judged(&app), &run_id, goal, previewed.as_deref()).await
+    };
+    tokio::spawn(repair)
+        .await
+        .map_err(|error| AppError::internal("a repair did not end", error))
 }
 
 /// The engine's keys, in its order; ours after them.

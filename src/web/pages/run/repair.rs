@@ -15,7 +15,7 @@ use crate::{
     durable::{
         projection::context::stamp,
         repair::{
-            self, Action, ApplyError, Caller, CellChange, Goal, Judged, Mode, RepairPlan, Request,
+            self, Action, ApplyError, Caller, CellChange, Goal, Mode, RepairPlan, Request,
             RowChange, Scope,
         },
         store::head,
@@ -23,7 +23,7 @@ use crate::{
     },
     run::tag::Mark,
     web::{
-        api::repair::{REASON, caller},
+        api::repair::{REASON, caller, carry_out, judged},
         error::AppError,
         filters,
         frame::RequestId,
@@ -137,15 +137,15 @@ pub async fn ask(
     }
     let caller = caller(&method, uri.path(), &headers, Some(&request_id));
     let request = request(repairs.mode, Some(asked.reason.trim().to_owned()), caller);
-    let goal = Goal::Asked(&request);
-    let done = repair::repair(
-        &repairs.db,
-        judged(&app),
+    match carry_out(
+        &app,
+        repairs,
         &run.run_id,
-        goal,
-        Some(&asked.digest),
-    );
-    match done.await {
+        request,
+        Some(asked.digest.clone()),
+    )
+    .await?
+    {
         Ok(plan) => {
             tracing::info!(run_id = run.run_id, kind = plan.kind.code(), "repaired");
             let state = Stage::Done {
@@ -215,13 +215,6 @@ async fn offered(app: &App, run: &Named) -> Result<Stage, AppError> {
         Err(ApplyError::NoSuchRun(_) | ApplyError::StateChanged) => {
             Err(missing(&run.instance_id, Some(&run.run_id)))
         }
-    }
-}
-
-fn judged(app: &App) -> Judged<'_> {
-    Judged {
-        clock: app.clock,
-        config: &app.engine,
     }
 }
 
