@@ -69,7 +69,7 @@ struct Shape<D: Driver> {
 }
 
 impl<D: Driver> Shape<D> {
-    fn of(row: &D::Row, zone: chrono_tz::Tz) -> Self {
+    fn of(row: &D::Row, zone: crate::zone::Zone) -> Self {
         let columns = row.columns();
         Self {
             decoders: columns.iter().map(D::decoder).collect(),
@@ -100,7 +100,7 @@ impl<D: Driver> Shape<D> {
 pub(super) fn stream<D>(
     connection: &mut D::Connection,
     statement: Statement,
-    zone: chrono_tz::Tz,
+    zone: crate::zone::Zone,
 ) -> BoxStream<'_, Result<Row, sqlx::Error>>
 where
     D: Driver,
@@ -128,7 +128,7 @@ where
 pub(super) fn stream_all(
     connection: &mut SqliteConnection,
     statements: impl IntoIterator<Item = Statement>,
-    zone: chrono_tz::Tz,
+    zone: crate::zone::Zone,
 ) -> BoxStream<'_, Result<Option<Row>, sqlx::Error>> {
     let (mut text, mut values) = (String::new(), Vec::new());
     for statement in statements {
