@@ -17,7 +17,11 @@ fn event(event_type: &str, payload: &Value) -> HistoryEvent {
 }
 
 fn entry(event_type: &str, payload: &Value) -> Entry {
-    Rows::default().entry(&event(event_type, payload))
+    let rows = Rows {
+        run_id: "run",
+        ..Rows::default()
+    };
+    rows.entry(&event(event_type, payload))
 }
 
 #[test]
