@@ -109,11 +109,11 @@ async fn alive() -> &'static str {
     "ok"
 }
 
-/// The database answers too.
+/// The database answers too, from a table: SQLite would count to one without looking at its file.
 async fn ready(State(app): State<App>) -> Result<&'static str, AppError> {
     if let Some(db) = &app.db {
         let mut q = db.statement();
-        q.push("select 1 as one");
+        q.push("select 1 as one from {workflow_runs} limit 1");
         db.fetch(q).await?;
     }
     Ok("ok")
