@@ -647,6 +647,24 @@ mod outage {
         behind.close().await;
     }
 
+    /// A file cannot go away under its reader, but it can be written over.
+    async fn spoilt(db: TestDb) {
+        fill(&db).await;
+        db.writable.close().await;
+        let server = still(&db.read_only);
+        assert_eq!(server.get("/readyz").await.status_code(), 200);
+        let file = db.url.strip_prefix("sqlite:").unwrap();
+        let size = fs::metadata(file).unwrap().len();
+        fs::write(file, vec![7; usize::try_from(size).unwrap()]).unwrap();
+        assert_eq!(server.get("/readyz").await.status_code(), 503);
+        assert_eq!(server.get("/livez").await.status_code(), 200);
+    }
+
+    #[tokio::test]
+    async fn sqlite() {
+        crate::rig::on(plimsoll::db::Dialect::Sqlite, spoilt).await;
+    }
+
     #[tokio::test]
     async fn postgres() {
         crate::rig::on(plimsoll::db::Dialect::Postgres, body).await;
