@@ -63,8 +63,9 @@ const SQLITE_BUSY: Duration = Duration::from_secs(5);
 /// and may run for long.
 const LOCK_WAIT: Duration = Duration::from_secs(3);
 
-/// Rows the driver's thread reads ahead: each time it has to wait costs a wake-up.
-const SQLITE_ROWS_AHEAD: usize = 1_000;
+/// Rows the driver's thread reads ahead: each time it has to wait costs a wake-up, and each row
+/// memory that was not touched before.
+const SQLITE_ROWS_AHEAD: usize = 200;
 
 /// In KiB, hence negative: the indexes of a million runs do not fit, but their ends do.
 const SQLITE_BULK_CACHE: &str = "-1000000";

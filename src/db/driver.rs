@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream::BoxStream};
 use sqlx::{
-    Arguments as _, AssertSqlSafe, Column as _, Database, Executor, IntoArguments, Row as _,
-    ValueRef as _,
+    Arguments as _, AssertSqlSafe, Column as _, Database, Either, Executor, IntoArguments,
+    Row as _, Sqlite, SqliteConnection, ValueRef as _,
 };
 
 use super::{
@@ -46,12 +46,11 @@ where
 
 type BoundQuery<D> = sqlx::query::Query<'static, D, <D as Database>::Arguments>;
 
-fn query<D>(statement: Statement) -> Result<BoundQuery<D>, sqlx::Error>
+fn query<D>((sql, binds): (String, Vec<Val>)) -> Result<BoundQuery<D>, sqlx::Error>
 where
     D: Driver,
     D::Arguments: IntoArguments<D>,
 {
-    let (sql, binds) = statement.into_parts();
     // A null has no type of its own: PostgreSQL infers one, and a cached plan would keep it
     // for the next, typed value. Such statements are prepared anew.
     let typed = !binds.contains(&Val::Null);
@@ -108,7 +107,7 @@ where
     D::Arguments: IntoArguments<D>,
     for<'c> &'c mut D::Connection: Executor<'c, Database = D>,
 {
-    let query = match query::<D>(statement) {
+    let query = match query::<D>(statement.into_parts()) {
         Ok(query) => query,
         Err(error) => return futures_util::stream::once(async { Err(error) }).boxed(),
     };
@@ -124,6 +123,40 @@ where
         .boxed()
 }
 
+/// Several statements in one go, for the one database whose driver takes them so: each is
+/// answered by its rows, then by none.
+pub(super) fn stream_all(
+    connection: &mut SqliteConnection,
+    statements: impl IntoIterator<Item = Statement>,
+    zone: crate::zone::Zone,
+) -> BoxStream<'_, Result<Option<Row>, sqlx::Error>> {
+    let (mut text, mut values) = (String::new(), Vec::new());
+    for statement in statements {
+        let (sql, binds) = statement.into_parts();
+        text.push_str(&sql);
+        text.push_str(";\n");
+        values.extend(binds);
+    }
+    let query = match query::<Sqlite>((text, values)) {
+        Ok(query) => query,
+        Err(error) => return futures_util::stream::once(async { Err(error) }).boxed(),
+    };
+    let mut shape = None;
+    connection
+        .fetch_many(query)
+        .map(move |answer| match answer? {
+            Either::Right(row) => shape
+                .get_or_insert_with(|| Shape::<Sqlite>::of(&row, zone))
+                .read(&row)
+                .map(Some),
+            Either::Left(_) => {
+                shape = None;
+                Ok(None)
+            }
+        })
+        .boxed()
+}
+
 pub(super) async fn execute<D>(
     connection: &mut D::Connection,
     statement: Statement,
@@ -133,6 +166,8 @@ where
     D::Arguments: IntoArguments<D>,
     for<'c> &'c mut D::Connection: Executor<'c, Database = D>,
 {
-    let result = query::<D>(statement)?.execute(connection).await?;
+    let result = query::<D>(statement.into_parts())?
+        .execute(connection)
+        .await?;
     Ok(D::affected(&result))
 }

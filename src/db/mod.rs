@@ -24,7 +24,7 @@ pub use count::{bump, counted, recorded, statements_total};
 pub use error::DbError;
 pub use exclusive::Exclusive;
 pub use row::{Json, Row};
-pub use snapshot::{Snapshot, WriteTx};
+pub use snapshot::{Question, Snapshot, WriteTx};
 pub use statement::{Dialect, Statement};
 pub use val::Val;
 

@@ -62,6 +62,38 @@ pub struct Snapshot {
     tx: Tx,
 }
 
+/// A statement, and what takes each of its rows.
+pub struct Question<'t> {
+    statement: Statement,
+    take: Box<dyn FnMut(Row) -> Result<(), DbError> + Send + 't>,
+}
+
+impl<'t> Question<'t> {
+    pub fn new(
+        statement: Statement,
+        take: impl FnMut(Row) -> Result<(), DbError> + Send + 't,
+    ) -> Self {
+        Self {
+            statement,
+            take: Box::new(take),
+        }
+    }
+
+    /// Rows as they are.
+    pub fn rows(statement: Statement, into: &'t mut Vec<Row>) -> Self {
+        Self::new(statement, |row| {
+            into.push(row);
+            Ok(())
+        })
+    }
+}
+
+impl std::fmt::Debug for Question<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.statement.fmt(f)
+    }
+}
+
 impl Db {
     /// Opens a read snapshot: REPEATABLE READ, or SQLite's read transaction.
     pub async fn snapshot(&self) -> Result<Snapshot, DbError> {
@@ -157,6 +189,38 @@ impl Snapshot {
         let mut rows = self.rows(statement, Some(timeout));
         while let Some(row) = rows.next().await {
             each(row?)?;
+        }
+        Ok(())
+    }
+
+    /// Asks several questions, one after the other. SQLite is asked all of them at once: a trip
+    /// to the driver's thread and back costs more than most of them do.
+    pub async fn ask(&mut self, questions: Vec<Question<'_>>) -> Result<(), DbError> {
+        let Tx::Sqlite(tx, deadline) = &mut self.tx else {
+            for Question { statement, take } in questions {
+                self.fetch_each(statement, take).await?;
+            }
+            return Ok(());
+        };
+        let (statements, mut takers): (Vec<_>, Vec<_>) = questions
+            .into_iter()
+            .map(|question| (question.statement, question.take))
+            .unzip();
+        statements.iter().for_each(sent);
+        let timeout = Some(self.db.statement_timeout);
+        deadline.set(timeout);
+        let mut answers = driver::stream_all(tx, statements, self.db.zone);
+        let mut takers = takers.iter_mut();
+        let mut take = takers.next();
+        while let Some(answer) = answers.next().await {
+            match (answer.map_err(|error| self.db.error(error))?, &mut take) {
+                (Some(row), Some(take)) => take(row)?,
+                (Some(_), None) => {}
+                (None, _) => {
+                    take = takers.next();
+                    deadline.set(timeout);
+                }
+            }
         }
         Ok(())
     }

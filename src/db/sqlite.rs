@@ -50,7 +50,7 @@ fn by_storage_class(row: &SqliteRow, index: usize) -> Result<Val, sqlx::error::B
     }
     let class = value.type_info();
     Ok(match class.name() {
-        "INTEGER" | "BOOLEAN" => Val::Int(<i64 as Decode<Sqlite>>::decode(value)?),
+        "INTEGER" => Val::Int(<i64 as Decode<Sqlite>>::decode(value)?),
         "REAL" => Val::Float(<f64 as Decode<Sqlite>>::decode(value)?),
         "BLOB" => Val::Bytes(<Vec<u8> as Decode<Sqlite>>::decode(value)?),
         _ => {

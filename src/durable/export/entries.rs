@@ -17,7 +17,7 @@ use crate::{
         },
         stored::{
             CommandRow, ExecutionRow, HistoryEvent, RunRow, SignalRow, TaskRow, UpdateRow,
-            payloads::command::CommandContext,
+            loose::Raw, payloads::command::CommandContext,
         },
     },
 };
@@ -125,7 +125,7 @@ pub fn task(row: &TaskRow) -> Value {
         "id": row.id,
         "type": row.task_type,
         "status": row.status,
-        "payload": column(row.payload.as_ref()).unwrap_or_else(empty),
+        "payload": raw(&row.payload).unwrap_or_else(empty),
         "connection": row.connection,
         "queue": row.queue,
         "compatibility": row.compatibility,
@@ -182,8 +182,8 @@ pub fn activity(activity: &Activity, row: Option<&ExecutionRow>) -> Value {
         "retry_policy": activity.retry_policy,
         "attempt_count": activity.attempt_count,
         "current_attempt_id": activity.attempt_id,
-        "arguments": arguments.clone().or_else(|| payload::stored(row?.arguments.as_deref())),
-        "result": result,
+        "arguments": arguments.stored().or_else(|| payload::stored(row?.arguments.as_deref())),
+        "result": result.stored(),
         "created_at": activity.created_at.map(stamp),
         "started_at": activity.started_at.map(stamp),
         "last_heartbeat_at": activity.last_heartbeat_at.map(stamp),
@@ -307,6 +307,12 @@ fn column(stored: Option<&Json>) -> Option<Value> {
         Json::Value(value) => Some(value.clone()),
         Json::Malformed(text) => Some(text.as_str().into()),
     }
+}
+
+fn raw(stored: &Raw) -> Option<Value> {
+    let text = stored.0.as_deref()?;
+    let value = stored.value().unwrap_or_else(|| text.into());
+    (!value.is_null()).then_some(value)
 }
 
 fn empty() -> Value {

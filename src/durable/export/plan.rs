@@ -9,7 +9,7 @@ use crate::durable::{
     projection::{
         Context,
         failures::{self, Failure},
-        waits::tasks::payload_text,
+        waits::tasks::names,
     },
     store::{past::History, snapshot::RunSnapshot},
     stored::{
@@ -210,14 +210,13 @@ impl Plan {
 
     pub fn take_task(&mut self, task: TaskRow) {
         self.task_count += 1;
+        let named = names(&task);
         let step = match task.task_type {
-            TaskType::Activity => {
-                payload_text(&task, "activity_execution_id").map(|id| (Kind::Activity, id))
-            }
-            TaskType::Timer => payload_text(&task, "timer_id").map(|id| (Kind::Timer, id)),
+            TaskType::Activity => named.activity_execution_id.0.map(|id| (Kind::Activity, id)),
+            TaskType::Timer => named.timer_id.0.map(|id| (Kind::Timer, id)),
             _ => None,
         };
-        let step = step.and_then(|(kind, id)| self.by_id.get(&(kind, id.to_owned())).copied());
+        let step = step.and_then(|step| self.by_id.get(&step).copied());
         if let Some(step) = step.and_then(|at| self.steps.get_mut(at)) {
             step.tasks.push(task.id.clone());
             if !step.timeout {
@@ -225,11 +224,9 @@ impl Plan {
             }
         }
         // A task that resumes one step says which; only the others may stand behind an update.
-        let elsewhere =
-            payload_text(&task, "workflow_wait_kind").is_some_and(|kind| kind != "update");
-        let of_child = ["child_call_id", "child_workflow_run_id"]
-            .iter()
-            .any(|key| payload_text(&task, key).is_some());
+        let kind = named.workflow_wait_kind.as_deref();
+        let elsewhere = kind.is_some_and(|kind| kind != "update");
+        let of_child = named.child_call_id.is_some() || named.child_workflow_run_id.is_some();
         if of_child || !elsewhere {
             self.tasks.push(task);
         }

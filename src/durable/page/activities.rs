@@ -50,7 +50,7 @@ type Errors = HashMap<String, (Option<String>, Option<String>)>;
 
 /// The events that end a try badly say why: a retry's in the event that schedules it, the last
 /// one's in the event that ends the activity.
-fn errors(p: &Projected<'_>, rows: &[Activity]) -> Errors {
+fn errors(p: &Projected<'_>, rows: &[Activity<'_>]) -> Errors {
     if rows.iter().all(|activity| activity.attempts.is_empty()) {
         return Errors::new();
     }
@@ -67,11 +67,12 @@ fn errors(p: &Projected<'_>, rows: &[Activity]) -> Errors {
         let told: ActivityEvent = event.as_payload();
         let attempt = told
             .retry_after_attempt_id
-            .0
-            .or(told.activity_attempt_id.0)
-            .or_else(|| told.activity_attempt.0.and_then(|attempt| attempt.id.0));
+            .owned()
+            .or_else(|| told.activity_attempt_id.owned())
+            .or_else(|| told.activity_attempt.as_ref()?.id.owned());
         if let Some(attempt) = attempt {
-            errors.insert(attempt, (told.exception_class.0, told.message.0));
+            let error = (told.exception_class.owned(), told.message.owned());
+            errors.insert(attempt, error);
         }
     }
     errors

@@ -84,7 +84,7 @@ pub fn exceptions(p: &Projected<'_>, asked: &Asked) -> shown::Exceptions {
 
 /// What sources are called, by id.
 struct Names<'p> {
-    activities: HashMap<&'p str, &'p Activity>,
+    activities: HashMap<&'p str, &'p Activity<'p>>,
     children: HashMap<&'p str, &'p str>,
     updates: HashMap<&'p str, &'p str>,
 }
@@ -247,7 +247,10 @@ fn of_retry(event: &HistoryEvent, names: &Names<'_>) -> shown::Exception {
         source,
         attempt,
         message: cut(thrown.message.as_deref().or(told.message.as_deref())),
-        class: thrown.class.clone().or(told.exception_class.0),
+        class: thrown
+            .class
+            .clone()
+            .or_else(|| told.exception_class.owned()),
         alias: thrown.exception_type.clone(),
         code: (thrown.code != 0).then(|| thrown.code.to_string()),
         place: place(thrown.file.as_deref(), thrown.line),

@@ -226,7 +226,6 @@ mod tests {
     fn event(payload: &str) -> HistoryEvent {
         HistoryEvent {
             id: "event".into(),
-            workflow_run_id: "run".into(),
             sequence: 1,
             event_type: "ActivityCompleted".into(),
             payload: Some(payload.into()),
@@ -234,6 +233,7 @@ mod tests {
             workflow_command_id: None,
             recorded_at: None,
             created_at: None,
+            is_json: std::sync::OnceLock::new(),
         }
     }
 

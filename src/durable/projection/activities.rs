@@ -1,7 +1,7 @@
 //! The activities of a run: what typed history says of each, folded over its events. A row
 //! speaks only for an activity history knows nothing of, and is marked as such.
 
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
 use chrono::{DateTime, Utc};
 use serde::{Serialize, Serializer};
@@ -23,7 +23,7 @@ use crate::{
         payload::{self, Payload},
         stored::{
             ActivityStatus, EventType, ExecutionRow, HistoryEvent,
-            loose::Raw,
+            loose::Verbatim,
             payloads::{
                 activity::{ActivityEvent, ActivityPart},
                 parallel::Grouped as _,
@@ -39,7 +39,7 @@ const LOCAL: &str = "local";
 
 /// One activity, with the engine's JSON keys and a few facts beside them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Activity {
+pub struct Activity<'a> {
     pub id: String,
     pub idempotency_key: String,
     pub sequence: Option<i64>,
@@ -79,7 +79,7 @@ pub struct Activity {
 
     /// What an export carries beyond the detail.
     #[serde(skip)]
-    pub stored: Stored,
+    pub stored: Stored<'a>,
     /// The latest retry the engine scheduled.
     #[serde(skip)]
     pub retry: Option<Scheduled>,
@@ -93,10 +93,10 @@ pub struct Activity {
 
 /// An activity's payloads as they are stored, still encoded, and its end as it was told.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Stored {
+pub struct Stored<'a> {
     pub payload_codec: Option<String>,
-    pub arguments: Option<Value>,
-    pub result: Option<Value>,
+    pub arguments: Encoded<'a>,
+    pub result: Encoded<'a>,
     /// Also of an activity that has gone on since.
     pub closed_at: Option<DateTime<Utc>>,
 }
@@ -119,7 +119,7 @@ pub struct Deadlines {
     pub heartbeat: Option<DateTime<Utc>>,
 }
 
-impl Activity {
+impl Activity<'_> {
     /// Pending or running: something is still to come of it.
     pub fn is_open(&self) -> bool {
         matches!(
@@ -143,7 +143,7 @@ impl Activity {
 }
 
 /// All activities of the run, by sequence.
-pub fn activities(cx: Context<'_>) -> Vec<Activity> {
+pub fn activities(cx: Context<'_>) -> Vec<Activity<'_>> {
     let snapshot = cx.snapshot;
     let rows: HashMap<&str, &ExecutionRow> = snapshot
         .executions
@@ -151,7 +151,7 @@ pub fn activities(cx: Context<'_>) -> Vec<Activity> {
         .map(|row| (row.id.as_str(), row))
         .collect();
     let mut tries = attempts::Collected::default();
-    let mut states: Keyed<State> = Keyed::default();
+    let mut states: Keyed<State<'_>> = Keyed::with_capacity(rows.len());
 
     for event in &snapshot.events {
         let Some(implied) = implied_status(&event.event_type) else {
@@ -176,7 +176,7 @@ pub fn activities(cx: Context<'_>) -> Vec<Activity> {
 
     let run_codec = snapshot.run.payload_codec.as_deref();
     let mut policies = Policies::default();
-    let mut activities: Vec<Activity> = states
+    let mut activities: Vec<Activity<'_>> = states
         .into_values()
         .into_iter()
         .map(|state| {
@@ -184,7 +184,7 @@ pub fn activities(cx: Context<'_>) -> Vec<Activity> {
             state.present(row, &mut tries, &mut policies, run_codec)
         })
         .collect();
-    activities.sort_by(|a, b| order(a).cmp(&order(b)));
+    activities.sort_unstable_by(|a, b| order(a).cmp(&order(b)));
     activities
 }
 
@@ -202,7 +202,7 @@ fn implied_status(event: &EventType) -> Option<ActivityStatus> {
     })
 }
 
-fn activity_id(payload: &ActivityEvent) -> Option<&str> {
+fn activity_id<'e>(payload: &'e ActivityEvent<'_>) -> Option<&'e str> {
     payload
         .activity
         .as_ref()
@@ -211,7 +211,7 @@ fn activity_id(payload: &ActivityEvent) -> Option<&str> {
 }
 
 /// By sequence, then creation, then id; what is missing comes last.
-pub fn order(activity: &Activity) -> (i64, i64, &str) {
+pub fn order<'o>(activity: &'o Activity<'_>) -> (i64, i64, &'o str) {
     (
         activity.sequence.unwrap_or(i64::MAX),
         activity.created_at.map_or(i64::MAX, millis),
@@ -221,39 +221,39 @@ pub fn order(activity: &Activity) -> (i64, i64, &str) {
 
 /// What is known of one activity before it is shown.
 #[derive(Debug, Default)]
-struct State {
+struct State<'a> {
     id: String,
-    idempotency_key: Option<String>,
+    idempotency_key: Option<Cow<'a, str>>,
     sequence: Option<i64>,
-    r#type: Option<String>,
-    class: Option<String>,
-    execution_mode: Option<String>,
+    r#type: Option<Cow<'a, str>>,
+    class: Option<Cow<'a, str>>,
+    execution_mode: Option<Cow<'a, str>>,
     local: bool,
     authority: &'static str,
     event_types: Vec<EventType>,
     unsupported_reason: Option<&'static str>,
     row_status: Option<ActivityStatus>,
     group: ParallelGroup,
-    attempt_id: Option<String>,
+    attempt_id: Option<Cow<'a, str>>,
     status: Option<ActivityStatus>,
-    payload_codec: Option<String>,
+    payload_codec: Option<Cow<'a, str>>,
     attempt_count: i64,
-    retry_policy: Raw,
-    connection: Option<String>,
-    queue: Option<String>,
+    retry_policy: Verbatim<'a>,
+    connection: Option<Cow<'a, str>>,
+    queue: Option<Cow<'a, str>>,
     last_heartbeat_at: Option<DateTime<Utc>>,
     progress: Option<Progress>,
     created_at: Option<DateTime<Utc>>,
     started_at: Option<DateTime<Utc>>,
     closed_at: Option<DateTime<Utc>>,
-    arguments: Encoded,
-    result: Encoded,
+    arguments: Encoded<'a>,
+    result: Encoded<'a>,
     retry: Option<Scheduled>,
-    retry_scheduled_policy: Raw,
+    retry_scheduled_policy: Verbatim<'a>,
     ended: Option<Ended>,
 }
 
-impl State {
+impl<'a> State<'a> {
     fn typed(id: String) -> Self {
         Self {
             id,
@@ -262,7 +262,7 @@ impl State {
         }
     }
 
-    fn of_row(row: &ExecutionRow) -> Self {
+    fn of_row(row: &'a ExecutionRow) -> Self {
         let open = matches!(
             row.status,
             ActivityStatus::Pending | ActivityStatus::Running
@@ -272,14 +272,15 @@ impl State {
             .value()
             .and_then(|options| Some(options.get("execution_mode")?.as_str()?.to_owned()))
             .filter(|mode| !mode.is_empty());
-        let column = |text: &Option<String>| text.clone().map_or(Encoded::None, Encoded::Column);
+        let column =
+            |text: &'a Option<String>| text.as_deref().map_or(Encoded::None, Encoded::Column);
         Self {
             id: row.id.clone(),
             sequence: Some(row.sequence),
-            r#type: Some(row.activity_type.clone()),
-            class: Some(row.activity_class.clone()),
+            r#type: Some(Cow::Borrowed(&row.activity_type)),
+            class: Some(Cow::Borrowed(&row.activity_class)),
             local: mode.as_deref() == Some(LOCAL),
-            execution_mode: mode,
+            execution_mode: mode.map(Cow::Owned),
             authority: if open {
                 authority::OPEN_FALLBACK
             } else {
@@ -295,8 +296,8 @@ impl State {
                 row.status == ActivityStatus::Pending && row.started_at.is_none(),
                 Some(row.attempt_count),
             ),
-            connection: row.connection.clone(),
-            queue: row.queue.clone(),
+            connection: row.connection.as_deref().map(Cow::Borrowed),
+            queue: row.queue.as_deref().map(Cow::Borrowed),
             last_heartbeat_at: row.last_heartbeat_at,
             created_at: row.created_at,
             started_at: row.started_at,
@@ -313,7 +314,12 @@ impl State {
 
     /// Lays an event over what is known: its `activity` part before its own keys, and no event
     /// erases what an earlier one said.
-    fn overlay(&mut self, event: &HistoryEvent, implied: &ActivityStatus, payload: ActivityEvent) {
+    fn overlay(
+        &mut self,
+        event: &HistoryEvent,
+        implied: &ActivityStatus,
+        payload: ActivityEvent<'a>,
+    ) {
         let event_type = &event.event_type;
         if !self.event_types.contains(event_type) {
             self.event_types.push(event_type.clone());
@@ -322,12 +328,12 @@ impl State {
         match event_type {
             EventType::ActivityRetryScheduled => {
                 self.retry = Some(Scheduled::of(event, &payload));
-                self.retry_scheduled_policy = payload.retry_policy.clone();
+                self.retry_scheduled_policy = payload.retry_policy;
             }
             EventType::ActivityFailed | EventType::ActivityTimedOut => {
                 self.ended = Some(Ended {
                     non_retryable: payload.non_retryable.unwrap_or(false),
-                    timeout_kind: payload.timeout_kind.0.clone(),
+                    timeout_kind: payload.timeout_kind.owned(),
                 });
             }
             _ => {}
@@ -353,7 +359,7 @@ impl State {
         let status = part
             .status
             .0
-            .map_or_else(|| implied.clone(), ActivityStatus::from);
+            .map_or_else(|| implied.clone(), |word| ActivityStatus::from(&*word));
         let started_at = part.started_at.or(at(started));
         self.attempt_count = attempt_count(
             scheduled || (status == ActivityStatus::Pending && started_at.is_none()),
@@ -403,10 +409,10 @@ impl State {
     fn present(
         self,
         row: Option<&ExecutionRow>,
-        tries: &mut attempts::Collected,
+        tries: &mut attempts::Collected<'_>,
         policies: &mut Policies,
         run_codec: Option<&str>,
-    ) -> Activity {
+    ) -> Activity<'a> {
         let attempts = tries.take(
             &self.id,
             &Current {
@@ -444,26 +450,31 @@ impl State {
             })
             .or(run_codec);
         Activity {
-            idempotency_key: self.idempotency_key.unwrap_or_else(|| self.id.clone()),
+            idempotency_key: self
+                .idempotency_key
+                .map_or_else(|| self.id.clone(), Cow::into_owned),
             id: self.id,
             sequence: self.sequence,
-            r#type: self.r#type,
-            class: self.class,
+            r#type: self.r#type.map(Cow::into_owned),
+            class: self.class.map(Cow::into_owned),
             local_activity: self.local || self.execution_mode.as_deref() == Some(LOCAL),
-            execution_mode: self.execution_mode,
+            execution_mode: self.execution_mode.map(Cow::into_owned),
             history_authority: self.authority,
             diagnostic_only: self.authority != authority::TYPED,
             history_event_types: self.event_types,
             history_unsupported_reason: self.unsupported_reason,
             row_status: self.row_status,
             group: self.group,
-            attempt_id: self.attempt_id.or_else(|| last.map(|last| last.id.clone())),
+            attempt_id: self
+                .attempt_id
+                .map(Cow::into_owned)
+                .or_else(|| last.map(|last| last.id.clone())),
             attempt_count: self.attempt_count,
             retry_policy: policies
-                .get(&self.retry_policy)
-                .or_else(|| policies.get(&row?.retry_policy)),
-            connection: self.connection,
-            queue: self.queue,
+                .get(self.retry_policy)
+                .or_else(|| policies.get(Verbatim::of(&row?.retry_policy))),
+            connection: self.connection.map(Cow::into_owned),
+            queue: self.queue.map(Cow::into_owned),
             last_heartbeat_at: self.last_heartbeat_at.or_else(|| last?.last_heartbeat_at),
             last_heartbeat_progress: self
                 .progress
@@ -477,15 +488,15 @@ impl State {
             arguments: self.arguments.decode(codec),
             result: self.result.decode(codec),
             stored: Stored {
-                arguments: self.arguments.stored(),
-                result: self.result.stored(),
-                payload_codec: self.payload_codec,
+                arguments: self.arguments,
+                result: self.result,
+                payload_codec: self.payload_codec.map(Cow::into_owned),
                 closed_at: self.closed_at,
             },
             status,
             attempts,
             retry: self.retry.map(|retry| Scheduled {
-                retry_policy: policies.get(&self.retry_scheduled_policy),
+                retry_policy: policies.get(self.retry_scheduled_policy),
                 ..retry
             }),
             ended: self.ended,
@@ -508,43 +519,44 @@ fn attempt_count(untried: bool, count: Option<i64>) -> i64 {
 }
 
 /// A payload not decoded yet: of what many events repeat, only the last word is.
-#[derive(Debug, Default)]
-enum Encoded {
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Encoded<'a> {
     #[default]
     None,
-    Column(String),
-    Key(Raw),
+    Column(&'a str),
+    Key(Verbatim<'a>),
 }
 
-impl Encoded {
-    fn overlay(&mut self, later: Raw) {
+impl<'a> Encoded<'a> {
+    fn overlay(&mut self, later: Verbatim<'a>) {
         if later.0.is_some() {
             *self = Self::Key(later);
         }
     }
 
     /// As it stands in the row or the event.
-    fn stored(&self) -> Option<Value> {
+    pub fn stored(self) -> Option<Value> {
         match self {
             Self::None => None,
             Self::Column(text) => payload::stored(Some(text)),
-            Self::Key(raw) => raw.value().map(payload::opened),
+            Self::Key(written) => written.value().map(payload::opened),
         }
     }
 
-    fn decode(&self, codec: Option<&str>) -> Payload {
+    fn decode(self, codec: Option<&str>) -> Payload {
         match self {
             Self::None => Payload::None,
             Self::Column(text) => payload::decode(codec, Some(text)),
-            Self::Key(raw) => raw
+            Self::Key(written) => written
                 .value()
                 .map_or(Payload::None, |value| payload::decode_value(codec, &value)),
         }
     }
 }
 
-fn filled(text: Option<&String>) -> Option<String> {
-    text.filter(|text| !text.is_empty()).cloned()
+fn filled(text: Option<&String>) -> Option<Cow<'_, str>> {
+    text.filter(|text| !text.is_empty())
+        .map(|text| Cow::Borrowed(text.as_str()))
 }
 
 fn json(stored: Option<&Json>) -> Option<&Value> {
@@ -573,7 +585,7 @@ pub(super) fn known_or_null<S: Serializer>(
 }
 
 #[cfg(test)]
-impl Activity {
+impl Activity<'_> {
     /// A pending activity with typed history and nothing else, for tests to vary.
     pub fn example() -> Self {
         State::typed("01m7gs4kt3qech2x6jz44g5hfp".into()).present(

@@ -3,7 +3,7 @@
 //! Attempt rows only fill what no event told. No event tells of a lease that ran out, so a try
 //! that lost its lease still reads `running` here; its `stop_reason` tells the truth.
 
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -56,12 +56,12 @@ pub enum StopReason {
 
 /// What is known of one try before it is judged.
 #[derive(Clone, Debug, Default)]
-struct State {
+struct State<'a> {
     id: String,
     number: Option<i64>,
     status: Option<AttemptStatus>,
-    task_id: Option<String>,
-    lease_owner: Option<String>,
+    task_id: Option<Cow<'a, str>>,
+    lease_owner: Option<Cow<'a, str>>,
     lease: Lease,
     started_at: Option<DateTime<Utc>>,
     last_heartbeat_at: Option<DateTime<Utc>>,
@@ -69,7 +69,7 @@ struct State {
     closed_at: Option<DateTime<Utc>>,
 }
 
-impl State {
+impl State<'_> {
     fn unheard_of(id: String) -> Self {
         Self {
             id,
@@ -89,10 +89,10 @@ enum Lease {
 
 /// The tries of all activities of a run, collected event by event.
 #[derive(Debug, Default)]
-pub(super) struct Collected(HashMap<String, Keyed<State>>);
+pub(super) struct Collected<'a>(HashMap<String, Keyed<State<'a>>>);
 
-impl Collected {
-    pub fn record(&mut self, event: &HistoryEvent, payload: &ActivityEvent) {
+impl<'a> Collected<'a> {
+    pub fn record(&mut self, event: &'a HistoryEvent, payload: &ActivityEvent<'a>) {
         let Some(status) = status_of(&event.event_type) else {
             return;
         };
@@ -128,7 +128,7 @@ impl Collected {
             &mut state.task_id,
             attempt
                 .and_then(|attempt| attempt.task_id.0.clone())
-                .or_else(|| event.workflow_task_id.clone())
+                .or_else(|| event.workflow_task_id.as_deref().map(Cow::Borrowed))
                 .or_else(|| task?.id.0.clone()),
         );
         later(
@@ -184,7 +184,7 @@ impl Collected {
     }
 
     /// A row fills what its try's events left untold; a try without events is the row's.
-    pub fn fill(&mut self, row: &AttemptRow) {
+    pub fn fill(&mut self, row: &'a AttemptRow) {
         let tries = self.0.entry(row.activity_execution_id.clone()).or_default();
         let known = tries.contains(&row.id);
         let state = tries.entry(&row.id, State::unheard_of);
@@ -196,8 +196,11 @@ impl Collected {
         state.task_id = state
             .task_id
             .take()
-            .or_else(|| row.workflow_task_id.clone());
-        state.lease_owner = state.lease_owner.take().or_else(|| row.lease_owner.clone());
+            .or_else(|| row.workflow_task_id.as_deref().map(Cow::Borrowed));
+        state.lease_owner = state
+            .lease_owner
+            .take()
+            .or_else(|| row.lease_owner.as_deref().map(Cow::Borrowed));
         missing(&mut state.started_at, row.started_at);
         missing(&mut state.last_heartbeat_at, row.last_heartbeat_at);
         missing(&mut state.closed_at, row.closed_at);
@@ -251,7 +254,7 @@ fn status_of(event: &EventType) -> Option<AttemptStatus> {
     })
 }
 
-fn present(state: State, row: Option<&ExecutionRow>) -> Attempt {
+fn present(state: State<'_>, row: Option<&ExecutionRow>) -> Attempt {
     let can_continue = can_continue(&state, row);
     let row_status = row.map(|row| &row.status);
     let status = state.status.as_ref();
@@ -263,8 +266,8 @@ fn present(state: State, row: Option<&ExecutionRow>) -> Attempt {
         id: state.id,
         attempt_number: state.number,
         status: state.status,
-        task_id: state.task_id,
-        lease_owner: state.lease_owner,
+        task_id: state.task_id.map(Cow::into_owned),
+        lease_owner: state.lease_owner.map(Cow::into_owned),
         lease_expires_at: match state.lease {
             Lease::Until(until) => Some(until),
             Lease::Untold | Lease::Ended => None,
@@ -277,7 +280,7 @@ fn present(state: State, row: Option<&ExecutionRow>) -> Attempt {
 }
 
 /// The row has the last word on which try is current; without a row the try speaks for itself.
-fn can_continue(state: &State, row: Option<&ExecutionRow>) -> bool {
+fn can_continue(state: &State<'_>, row: Option<&ExecutionRow>) -> bool {
     let running = state.status == Some(AttemptStatus::Running);
     running
         && row.is_none_or(|row| {

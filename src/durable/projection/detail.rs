@@ -32,7 +32,7 @@ pub struct Detail<'a> {
     #[serde(flatten)]
     head: Map<String, Value>,
     run_navigation: Vec<NavigationRun>,
-    activities: &'a [Activity],
+    activities: &'a [Activity<'a>],
     linked_intakes: Vec<LinkedIntake>,
     commands: &'a [Command],
     signals: &'a [Signal],

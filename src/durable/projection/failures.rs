@@ -96,6 +96,7 @@ impl Failure {
     /// first (`created_at`, the preview).
     fn of_event(
         config: &EngineConfig,
+        run_id: &str,
         event: &HistoryEvent,
         id: String,
         payload: FailureEvent,
@@ -113,7 +114,7 @@ impl Failure {
                 .0
                 .clone()
                 .or_else(|| row.map(|row| row.source_id.clone()))
-                .or_else(|| source_id(event, &payload)),
+                .or_else(|| source_id(run_id, event, &payload)),
             source_kind: payload
                 .source_kind
                 .0
@@ -192,7 +193,7 @@ pub fn defaults(event_type: &EventType) -> Option<Defaults> {
     })
 }
 
-fn source_id(event: &HistoryEvent, payload: &FailureEvent) -> Option<String> {
+fn source_id(run_id: &str, event: &HistoryEvent, payload: &FailureEvent) -> Option<String> {
     match event.event_type {
         EventType::ActivityFailed | EventType::ActivityTimedOut => {
             payload.activity_execution_id.0.clone()
@@ -204,17 +205,24 @@ fn source_id(event: &HistoryEvent, payload: &FailureEvent) -> Option<String> {
             .workflow_command_id
             .clone()
             .or_else(|| payload.update_id.0.clone()),
-        _ => Some(event.workflow_run_id.clone()),
+        _ => Some(run_id.to_owned()),
     }
 }
 
 /// Every failure of the run, in the order they happened; those only a row knows come last.
 pub fn failures(cx: Context<'_>) -> Vec<Failure> {
-    gathered(cx.config, &cx.snapshot.failures, &cx.snapshot.events)
+    let snapshot = cx.snapshot;
+    gathered(
+        cx.config,
+        &snapshot.run.id,
+        &snapshot.failures,
+        &snapshot.events,
+    )
 }
 
 fn gathered(
     config: &EngineConfig,
+    run_id: &str,
     records: &[FailureRecord],
     events: &[HistoryEvent],
 ) -> Vec<Failure> {
@@ -230,7 +238,7 @@ fn gathered(
             // A later event of the same failure replaces an earlier one.
             if let Some(id) = payload.failure_id.0.take() {
                 let row = rows.get(id.as_str()).copied();
-                let failure = Failure::of_event(config, event, id.clone(), payload, row);
+                let failure = Failure::of_event(config, run_id, event, id.clone(), payload, row);
                 found.insert(id, failure);
             }
         }
@@ -355,7 +363,6 @@ mod tests {
     fn event(sequence: i64, event_type: EventType, payload: &Value) -> HistoryEvent {
         HistoryEvent {
             id: format!("event-{sequence}"),
-            workflow_run_id: "run".into(),
             sequence,
             event_type,
             payload: Some(payload.to_string()),
@@ -363,6 +370,7 @@ mod tests {
             workflow_command_id: Some("command".into()),
             recorded_at: Some(DateTime::UNIX_EPOCH),
             created_at: None,
+            is_json: std::sync::OnceLock::new(),
         }
     }
 
@@ -386,7 +394,7 @@ mod tests {
     }
 
     fn told(rows: &[FailureRecord], events: &[HistoryEvent]) -> Vec<Failure> {
-        gathered(&EngineConfig::defaults(), rows, events)
+        gathered(&EngineConfig::defaults(), "run", rows, events)
     }
 
     #[test]

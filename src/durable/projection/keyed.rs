@@ -19,6 +19,14 @@ impl<T> Default for Keyed<T> {
 }
 
 impl<T> Keyed<T> {
+    /// With room for as many as there will likely be.
+    pub fn with_capacity(things: usize) -> Self {
+        Self {
+            things: Vec::with_capacity(things),
+            by_id: HashMap::with_capacity(things),
+        }
+    }
+
     pub fn contains(&self, id: &str) -> bool {
         self.by_id.contains_key(id)
     }

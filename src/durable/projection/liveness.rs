@@ -24,7 +24,7 @@ use crate::durable::stored::{
 /// The steps a run's standing is judged by.
 #[derive(Clone, Copy, Debug)]
 pub struct Evidence<'a> {
-    pub activities: &'a [Activity],
+    pub activities: &'a [Activity<'a>],
     pub timers: &'a [Timer],
     pub conditions: &'a [ConditionWait],
     pub signal_waits: &'a [SignalWait],
@@ -65,9 +65,9 @@ struct Inputs<'a> {
     next: Option<&'a Task>,
     replay_blocked: Option<&'a Task>,
     /// A pending or running activity history knows.
-    activity: Option<&'a Activity>,
+    activity: Option<&'a Activity<'a>>,
     /// One only its row knows.
-    row_activity: Option<&'a Activity>,
+    row_activity: Option<&'a Activity<'a>>,
     unsupported_activity: bool,
     unsupported_timer: bool,
     update: Option<&'a Wait>,

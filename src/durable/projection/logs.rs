@@ -53,7 +53,7 @@ enum ChartBar<'a> {
 
 /// `logs`.
 #[derive(Debug)]
-pub struct Logs<'a>(pub &'a [Activity]);
+pub struct Logs<'a>(pub &'a [Activity<'a>]);
 
 impl Serialize for Logs<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -76,7 +76,7 @@ impl Serialize for Logs<'_> {
 
 /// `chartData`: the run's own bar first.
 #[derive(Debug)]
-pub struct ChartData<'a>(pub Context<'a>, pub &'a [Activity]);
+pub struct ChartData<'a>(pub Context<'a>, pub &'a [Activity<'a>]);
 
 impl Serialize for ChartData<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -106,7 +106,7 @@ impl Serialize for ChartData<'_> {
     }
 }
 
-fn source_status(activity: &Activity) -> &ActivityStatus {
+fn source_status<'s>(activity: &'s Activity<'_>) -> &'s ActivityStatus {
     activity.row_status.as_ref().unwrap_or(&activity.status)
 }
 

@@ -1,7 +1,5 @@
 //! What is wrong with a run's rows: what reading them noted, and what only the whole shows.
 
-use serde::de::IgnoredAny;
-
 use crate::{
     db::Val,
     durable::{
@@ -48,7 +46,7 @@ fn broken_payloads(events: &[HistoryEvent], notices: &mut Notices) {
         let Some(text) = event.payload.as_deref() else {
             continue;
         };
-        let problem = if serde_json::from_str::<IgnoredAny>(text).is_err() {
+        let problem = if !event.payload_is_json() {
             Problem::NotJson
         } else if !text.trim_start().starts_with(['{', '[', 'n']) {
             Problem::NotACollection

@@ -6,7 +6,7 @@ use std::{collections::HashMap, ops::Deref, sync::Arc};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use crate::durable::stored::loose::Raw;
+use crate::durable::stored::loose::Verbatim;
 
 /// One value for all that have the same policy.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,12 +38,12 @@ pub(super) struct Policies(HashMap<Box<str>, Option<RetryPolicy>>);
 
 impl Policies {
     /// None where there is none, or none that can be read.
-    pub fn get(&mut self, raw: &Raw) -> Option<RetryPolicy> {
-        let text = raw.0.as_deref()?;
+    pub fn get(&mut self, written: Verbatim<'_>) -> Option<RetryPolicy> {
+        let text = written.0?;
         if let Some(known) = self.0.get(text) {
             return known.clone();
         }
-        let read = raw.value().filter(|value| !value.is_null());
+        let read = written.value().filter(|value| !value.is_null());
         let read = read.map(RetryPolicy::from);
         self.0.insert(text.into(), read.clone());
         read

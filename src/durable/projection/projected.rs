@@ -29,7 +29,7 @@ pub struct Projected<'a> {
     pub related: Related<'a>,
     pub current_run: CurrentRun,
     pub failures: Vec<Failure>,
-    pub activities: Vec<Activity>,
+    pub activities: Vec<Activity<'a>>,
     pub timers: Vec<Timer>,
     pub conditions: Vec<ConditionWait>,
     pub signal_waits: Vec<SignalWait>,

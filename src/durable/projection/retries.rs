@@ -46,22 +46,22 @@ pub struct Scheduled {
 
 impl Scheduled {
     /// All but the policy, which is read once, from the last event that has it.
-    pub(super) fn of(event: &HistoryEvent, payload: &ActivityEvent) -> Self {
+    pub(super) fn of(event: &HistoryEvent, payload: &ActivityEvent<'_>) -> Self {
         Self {
             event_id: event.id.clone(),
             event_sequence: event.sequence,
-            retry_task_id: payload.retry_task_id.0.clone(),
-            retry_of_task_id: payload.retry_of_task_id.0.clone(),
-            retry_after_attempt_id: payload.retry_after_attempt_id.0.clone(),
+            retry_task_id: payload.retry_task_id.owned(),
+            retry_of_task_id: payload.retry_of_task_id.owned(),
+            retry_after_attempt_id: payload.retry_after_attempt_id.owned(),
             retry_after_attempt: payload.retry_after_attempt.get(),
             retry_backoff_seconds: payload.retry_backoff_seconds.get(),
             retry_available_at: *payload.retry_available_at,
             max_attempts: payload.max_attempts.get(),
             retry_policy: None,
-            retry_reason: payload.retry_reason.0.clone(),
-            timeout_kind: payload.timeout_kind.0.clone(),
-            exception_class: payload.exception_class.0.clone(),
-            message: payload.message.0.clone(),
+            retry_reason: payload.retry_reason.owned(),
+            timeout_kind: payload.timeout_kind.owned(),
+            exception_class: payload.exception_class.owned(),
+            message: payload.message.owned(),
             recorded_at: event.time(),
         }
     }
@@ -345,7 +345,7 @@ mod tests {
     }
 
     /// Three tries, five seconds and then thirty apart.
-    fn activity(status: &str, attempt_count: i64) -> Activity {
+    fn activity(status: &str, attempt_count: i64) -> Activity<'static> {
         Activity {
             status: status.into(),
             attempt_count,
@@ -355,7 +355,7 @@ mod tests {
         }
     }
 
-    fn retrying(after: i64, available: i64, backoff: i64) -> Activity {
+    fn retrying(after: i64, available: i64, backoff: i64) -> Activity<'static> {
         Activity {
             retry: Some(Scheduled {
                 retry_after_attempt: Some(after),

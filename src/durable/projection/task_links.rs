@@ -190,7 +190,6 @@ mod tests {
     fn event(task_id: &str) -> HistoryEvent {
         HistoryEvent {
             id: "e".into(),
-            workflow_run_id: "r".into(),
             sequence: 1,
             event_type: "SignalApplied".into(),
             payload: Some(r#"{"signal_id":"s","command":{"id":"c"}}"#.into()),
@@ -198,6 +197,7 @@ mod tests {
             workflow_command_id: None,
             recorded_at: None,
             created_at: None,
+            is_json: std::sync::OnceLock::new(),
         }
     }
 

@@ -146,7 +146,7 @@ mod tests {
             task_type: TaskType::Workflow,
             status: TaskStatus::Ready,
             compatibility: None,
-            payload: None,
+            payload: crate::durable::stored::loose::Raw::default(),
             connection: None,
             queue: None,
             available_at: Some(at(0)),

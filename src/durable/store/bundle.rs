@@ -13,7 +13,9 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{
-    run_rows::{Events, Lot, RunRows, TERMINAL},
+    lot::{Events, Lot},
+    related::TERMINAL,
+    run_rows::RunRows,
     snapshot::{RelatedRun, RunSnapshot, TimelineCache},
 };
 use crate::{

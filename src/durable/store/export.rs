@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use futures_util::{StreamExt as _, stream::BoxStream};
 
 use super::{
-    run_rows::{Events, Extent, RunRows, related_instances},
+    lot::Events,
+    related::related_instances,
+    run_rows::{Extent, RunRows},
     snapshot::{self, RunSnapshot, TimelineCache, related_runs},
 };
 use crate::{

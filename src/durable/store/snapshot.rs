@@ -7,8 +7,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{
+    lot::Events,
     past::{History, HistoryCache},
-    run_rows::{Events, Extent, RunRows, heartbeat_rows, related_rows},
+    related::push_related,
+    run_rows::{Extent, RunRows, push_heartbeats},
     runs::extras,
 };
 use crate::{
@@ -177,11 +179,11 @@ impl RunSnapshot {
         // Sorted here: where no index gives the order, a database would carry whole rows through
         // its sort.
         let mut tasks = rows.tasks.read(n)?;
-        tasks.sort_by(|a: &TaskRow, b| {
+        tasks.sort_unstable_by(|a: &TaskRow, b| {
             (a.available_at, a.created_at, &a.id).cmp(&(b.available_at, b.created_at, &b.id))
         });
         let mut attempts = rows.attempts.read(n)?;
-        attempts.sort_by(|a: &AttemptRow, b| {
+        attempts.sort_unstable_by(|a: &AttemptRow, b| {
             (a.attempt_number, a.started_at, &a.id).cmp(&(b.attempt_number, b.started_at, &b.id))
         });
         let timeline_entries = match timeline {
@@ -233,7 +235,9 @@ pub(super) fn read<T>(
 
 /// What workers lately said of themselves, the newest first, up to a limit.
 pub async fn heartbeats(snapshot: &mut Snapshot) -> Result<Vec<HeartbeatRow>, DbError> {
-    let rows = heartbeat_rows(snapshot).await?;
+    let mut q = snapshot.statement();
+    push_heartbeats(&mut q);
+    let rows = snapshot.fetch(q).await?;
     read(rows, &mut Notices::default(), HeartbeatRow::read)
 }
 
@@ -245,7 +249,9 @@ pub async fn related_runs(
     selected: Option<&str>,
     others: &BTreeSet<String>,
 ) -> Result<Vec<RelatedRun>, DbError> {
-    let rows = related_rows(snapshot, instance, selected, others).await?;
+    let mut q = snapshot.statement();
+    push_related(&mut q, instance, selected, others);
+    let rows = snapshot.fetch(q).await?;
     related(rows, &mut Notices::default())
 }
 

@@ -1,8 +1,10 @@
 //! `workflow_history_events`: the truth. The payload stays text until a concept reads it as the
 //! shape it needs.
 
+use std::sync::OnceLock;
+
 use chrono::{DateTime, Utc};
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::IgnoredAny};
 
 use super::{
     EventType, loose,
@@ -14,7 +16,6 @@ use crate::db::{DbError, Row};
 #[derive(Clone, Debug, PartialEq)]
 pub struct HistoryEvent {
     pub id: String,
-    pub workflow_run_id: String,
     pub sequence: i64,
     pub event_type: EventType,
     pub payload: Option<String>,
@@ -22,6 +23,8 @@ pub struct HistoryEvent {
     pub workflow_command_id: Option<String>,
     pub recorded_at: Option<DateTime<Utc>>,
     pub created_at: Option<DateTime<Utc>>,
+    /// Whether the payload is JSON, once it was read.
+    pub is_json: OnceLock<bool>,
 }
 
 impl Stored for HistoryEvent {
@@ -36,14 +39,13 @@ impl Stored for HistoryEvent {
 impl HistoryEvent {
     pub const TABLE: &'static str = "workflow_history_events";
     /// The columns [`HistoryEvent::read`] expects, in its order.
-    pub const COLUMNS: &'static str = "id, workflow_run_id, sequence, event_type, payload, \
-        workflow_task_id, workflow_command_id, recorded_at, created_at";
+    pub const COLUMNS: &'static str = "id, sequence, event_type, payload, workflow_task_id, \
+        workflow_command_id, recorded_at, created_at";
 
     pub fn read(row: &mut Row, notices: &mut Notices) -> Result<Self, DbError> {
         let mut cells = Cells::of(Self::TABLE, row, notices);
         Ok(Self {
             id: cells.text("id")?,
-            workflow_run_id: cells.text("workflow_run_id")?,
             sequence: cells.opt_int("sequence")?.unwrap_or(0),
             event_type: cells.word("event_type")?,
             payload: cells.opt_text("payload")?,
@@ -51,6 +53,7 @@ impl HistoryEvent {
             workflow_command_id: cells.opt_text("workflow_command_id")?,
             recorded_at: cells.opt_time("recorded_at")?,
             created_at: cells.opt_time("created_at")?,
+            is_json: OnceLock::new(),
         })
     }
 
@@ -58,7 +61,6 @@ impl HistoryEvent {
     #[cfg(test)]
     pub const KINDS: &'static [(&'static str, &'static str)] = &[
         ("id", "text"),
-        ("workflow_run_id", "text"),
         ("sequence", "int"),
         ("event_type", "word"),
         ("payload", "json"),
@@ -75,7 +77,19 @@ impl HistoryEvent {
 
     /// The payload as one of the shapes of [`super::payloads`]. Never fails: what is missing or
     /// of another kind is no value.
-    pub fn as_payload<T: DeserializeOwned + Default>(&self) -> T {
-        loose::read(self.payload.as_deref())
+    pub fn as_payload<'a, T: Deserialize<'a> + Default>(&'a self) -> T {
+        let Some(Ok(read)) = self.payload.as_deref().map(loose::try_read) else {
+            return T::default();
+        };
+        let _ = self.is_json.set(true);
+        read
+    }
+
+    /// Whether the payload is JSON at all. A long history is not read twice to know it.
+    pub fn payload_is_json(&self) -> bool {
+        *self.is_json.get_or_init(|| {
+            let text = self.payload.as_deref();
+            text.is_none_or(|text| serde_json::from_str::<IgnoredAny>(text).is_ok())
+        })
     }
 }

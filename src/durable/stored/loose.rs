@@ -1,7 +1,7 @@
 //! JSON the engine wrote, read without trust: a key that is missing, null or of another kind
 //! than expected is "no value", never an error for its neighbours.
 
-use std::{fmt, marker::PhantomData, ops::Deref};
+use std::{borrow::Cow, fmt, marker::PhantomData, ops::Deref};
 
 use chrono::{DateTime, NaiveDateTime, Utc};
 use serde::{
@@ -15,12 +15,12 @@ use serde_json::{Value, value::RawValue};
 
 /// Declares a newtype over `Option<T>` that takes what its visitor accepts and ignores the rest.
 macro_rules! loose {
-    ($($(#[$doc:meta])* $name:ident($inner:ty) { $($accept:tt)* })+) => {$(
+    ($($(#[$doc:meta])* $name:ident $(<$life:lifetime>)? ($inner:ty) { $($accept:tt)* })+) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug, Default, PartialEq)]
-        pub struct $name(pub Option<$inner>);
+        pub struct $name $(<$life>)? (pub Option<$inner>);
 
-        impl Deref for $name {
+        impl $(<$life>)? Deref for $name $(<$life>)? {
             type Target = Option<$inner>;
 
             fn deref(&self) -> &Self::Target {
@@ -28,12 +28,12 @@ macro_rules! loose {
             }
         }
 
-        impl<'de> Deserialize<'de> for $name {
+        impl<'de $(: $life, $life)?> Deserialize<'de> for $name $(<$life>)? {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 struct Taker;
 
                 impl<'de> Visitor<'de> for Taker {
-                    type Value = $name;
+                    type Value = loose!(@taken $name $($life)?);
 
                     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                         f.write_str("anything")
@@ -46,6 +46,9 @@ macro_rules! loose {
             }
         }
     )+};
+
+    (@taken $name:ident) => { $name };
+    (@taken $name:ident $life:lifetime) => { $name<'de> };
 
     // What is accepted is written out by the type; whatever is left is drained and forgotten.
     (@rest $name:ident $($accept:item)*) => {
@@ -84,6 +87,28 @@ loose! {
         }
         fn visit_f64<E: de::Error>(self, _: f64) -> Result<Self::Value, E> {
             Ok(Text(None))
+        }
+    }
+
+    /// The same, left where it stands unless it holds escapes.
+    Str<'a>(Cow<'a, str>) {
+        fn visit_borrowed_str<E: de::Error>(self, v: &'de str) -> Result<Self::Value, E> {
+            Ok(Str((!v.is_empty()).then_some(Cow::Borrowed(v))))
+        }
+        fn visit_str<E: de::Error>(self, v: &str) -> Result<Self::Value, E> {
+            Ok(Str((!v.is_empty()).then(|| Cow::Owned(v.to_owned()))))
+        }
+        fn visit_bool<E: de::Error>(self, _: bool) -> Result<Self::Value, E> {
+            Ok(Str(None))
+        }
+        fn visit_i64<E: de::Error>(self, _: i64) -> Result<Self::Value, E> {
+            Ok(Str(None))
+        }
+        fn visit_u64<E: de::Error>(self, _: u64) -> Result<Self::Value, E> {
+            Ok(Str(None))
+        }
+        fn visit_f64<E: de::Error>(self, _: f64) -> Result<Self::Value, E> {
+            Ok(Str(None))
         }
     }
 
@@ -145,6 +170,12 @@ loose! {
     }
 }
 
+impl Str<'_> {
+    pub fn owned(&self) -> Option<String> {
+        self.as_deref().map(str::to_owned)
+    }
+}
+
 /// How an integer was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Number {
@@ -199,8 +230,33 @@ impl Raw {
         )
     }
 
+    pub fn of_value(value: &Value) -> Self {
+        Self((!value.is_null()).then(|| value.to_string().into()))
+    }
+
     pub fn value(&self) -> Option<Value> {
-        serde_json::from_str(self.0.as_deref()?).ok()
+        Verbatim::of(self).value()
+    }
+}
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text: Box<str> = Box::<RawValue>::deserialize(deserializer)?.into();
+        Ok(Self((&*text != "null").then_some(text)))
+    }
+}
+
+/// The same, left where it stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Verbatim<'a>(pub Option<&'a str>);
+
+impl<'a> Verbatim<'a> {
+    pub fn of(raw: &'a Raw) -> Self {
+        Self(raw.0.as_deref())
+    }
+
+    pub fn value(self) -> Option<Value> {
+        serde_json::from_str(self.0?).ok()
     }
 
     /// The same if it is a list or an object.
@@ -220,10 +276,10 @@ impl Raw {
     }
 }
 
-impl<'de> Deserialize<'de> for Raw {
+impl<'de: 'a, 'a> Deserialize<'de> for Verbatim<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text: Box<str> = Box::<RawValue>::deserialize(deserializer)?.into();
-        Ok(Self((&*text != "null").then_some(text)))
+        let text = <&'de RawValue>::deserialize(deserializer)?.get();
+        Ok(Self((text != "null").then_some(text)))
     }
 }
 
@@ -328,10 +384,15 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Noted<T> {
 }
 
 /// Reads a payload as `T`; text that is not a JSON object reads as one without keys.
-pub fn read<T: DeserializeOwned + Default>(text: Option<&str>) -> T {
-    text.and_then(|text| serde_json::from_str::<Map<T>>(text).ok())
-        .and_then(|map| map.0)
-        .map_or_else(T::default, |value| *value)
+pub fn read<'a, T: Deserialize<'a> + Default>(text: Option<&'a str>) -> T {
+    text.and_then(|text| try_read(text).ok())
+        .unwrap_or_default()
+}
+
+/// The same; text that is not JSON is an error.
+pub fn try_read<'a, T: Deserialize<'a> + Default>(text: &'a str) -> Result<T, serde_json::Error> {
+    let map = serde_json::from_str::<Map<T>>(text)?;
+    Ok(map.0.map_or_else(T::default, |value| *value))
 }
 
 /// Reads JSON already parsed as `T`; anything but an object reads as one without keys.
@@ -428,7 +489,8 @@ mod tests {
         ] {
             let raw = read::<Outer>(Some(text)).raw;
             assert_eq!(raw.value(), value, "{text}");
-            assert_eq!(raw.clone().collection().0.is_some(), collection, "{text}");
+            let raw = Verbatim::of(&raw);
+            assert_eq!(raw.collection().0.is_some(), collection, "{text}");
             assert_eq!(raw.payload().0.is_some(), payload, "{text}");
         }
     }

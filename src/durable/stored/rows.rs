@@ -15,7 +15,7 @@ use super::{
 use crate::db::{DbError, Json, Row};
 
 /// A row of one of the engine's tables.
-pub trait Stored: Sized {
+pub trait Stored: Sized + Send {
     const TABLE: &'static str;
     const COLUMNS: &'static str;
 
@@ -230,7 +230,7 @@ rows! {
         task_type: word(TaskType),
         status: word(TaskStatus),
         compatibility: text[?],
-        payload: json[?],
+        payload: raw[?],
         connection: text[?],
         queue: text[?],
         available_at: time[?],

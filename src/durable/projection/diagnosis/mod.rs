@@ -415,7 +415,7 @@ fn repair(p: &Projected<'_>, draft: Draft, next: Option<&Task>, what: &str) -> D
 
 // --- words
 
-fn awaited_activity<'p>(p: &'p Projected<'_>) -> Option<&'p Activity> {
+fn awaited_activity<'p>(p: &'p Projected<'_>) -> Option<&'p Activity<'p>> {
     let id = p.standing.resume_source_id.as_deref()?;
     match p.standing.wait_kind {
         Some(WaitKind::Activity) => p.activities.iter().find(|activity| activity.id == id),

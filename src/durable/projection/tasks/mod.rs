@@ -13,25 +13,22 @@ use super::{
     activities::Activity,
     context::{Context, ts},
     fleet,
-    policies::RetryPolicy,
+    policies::{Policies, RetryPolicy},
     signals::Signal,
     timers::Timer,
     transport::{Health, Patience, transport_state},
     waits::Wait,
 };
-use crate::{
-    db::Json,
-    durable::stored::{
-        TaskRow, TaskStatus,
-        loose::{self, Text},
-        payloads::task::TaskPayload,
-    },
+use crate::durable::stored::{
+    TaskRow, TaskStatus,
+    loose::{self, Text, Verbatim},
+    payloads::task::TaskPayload,
 };
 
 /// What tasks are explained by.
 #[derive(Clone, Copy, Debug)]
 pub struct Steps<'a> {
-    pub activities: &'a [Activity],
+    pub activities: &'a [Activity<'a>],
     pub timers: &'a [Timer],
     pub waits: &'a [Wait],
     pub signals: &'a [Signal],
@@ -150,14 +147,17 @@ impl Task {
 /// All tasks in the order an operator reads them: blocked, open, missing, done.
 pub fn tasks(cx: Context<'_>, steps: Steps<'_>) -> Vec<Task> {
     let lookup = Lookup::of(steps);
+    let mut policies = Policies::default();
     let mut all: Vec<Task> = cx
         .snapshot
         .tasks
         .iter()
-        .map(|row| real(cx, row, &lookup))
+        .map(|row| real(cx, row, &lookup, &mut policies))
         .collect();
-    all.extend(missing::missing(cx, steps, &lookup, &all));
-    all.sort_by(|a, b| {
+    let missing = missing::missing(cx, steps, &lookup, &all);
+    all.reserve_exact(missing.len());
+    all.extend(missing);
+    all.sort_unstable_by(|a, b| {
         let late = |at: Option<DateTime<Utc>>| (at.is_none(), at);
         (rank(a), late(a.available_at), late(a.created_at), &a.id).cmp(&(
             rank(b),
@@ -180,7 +180,7 @@ fn rank(task: &Task) -> u8 {
 
 /// Steps by id: a run may have thousands.
 struct Lookup<'a> {
-    activities: HashMap<&'a str, &'a Activity>,
+    activities: HashMap<&'a str, &'a Activity<'a>>,
     timers: HashMap<&'a str, &'a Timer>,
 }
 
@@ -203,13 +203,10 @@ impl<'a> Lookup<'a> {
 
 /// What a task's payload says it is for.
 pub fn payload_of(row: &TaskRow) -> TaskPayload {
-    match &row.payload {
-        Some(Json::Value(value)) => loose::read_value(value),
-        _ => TaskPayload::default(),
-    }
+    loose::read(row.payload.0.as_deref())
 }
 
-fn real(cx: Context<'_>, row: &TaskRow, lookup: &Lookup<'_>) -> Task {
+fn real(cx: Context<'_>, row: &TaskRow, lookup: &Lookup<'_>, policies: &mut Policies) -> Task {
     let patience = Patience::of(cx.config);
     let payload = payload_of(row);
     let health = Health::of(row, cx.now, patience);
@@ -257,7 +254,7 @@ fn real(cx: Context<'_>, row: &TaskRow, lookup: &Lookup<'_>) -> Task {
         retry_after_attempt: payload.retry_after_attempt.get(),
         retry_backoff_seconds: payload.retry_backoff_seconds.get(),
         retry_max_attempts: payload.max_attempts.get(),
-        retry_policy: payload.retry_policy.0.clone().map(RetryPolicy::from),
+        retry_policy: policies.get(Verbatim::of(&payload.retry_policy)),
         timer_id: payload.timer_id.0.clone(),
         timer_sequence: timer.and_then(|timer| timer.sequence),
         timer_fire_at: timer.and_then(|timer| timer.fire_at),

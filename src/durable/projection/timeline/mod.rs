@@ -127,6 +127,7 @@ pub fn told(event: &HistoryEvent) -> String {
 /// The rows an event may name, by id.
 #[derive(Default)]
 struct Rows<'a> {
+    run_id: &'a str,
     commands: HashMap<&'a str, &'a CommandRow>,
     tasks: HashMap<&'a str, &'a TaskRow>,
     executions: HashMap<&'a str, &'a ExecutionRow>,
@@ -140,6 +141,7 @@ impl<'a> Rows<'a> {
             rows.iter().map(|row| (id(row), row)).collect()
         }
         Self {
+            run_id: &cx.snapshot.run.id,
             commands: by_id(&cx.snapshot.commands, |row| &row.id),
             tasks: by_id(&cx.snapshot.tasks, |row| &row.id),
             executions: by_id(&cx.snapshot.executions, |row| &row.id),
@@ -181,7 +183,7 @@ impl<'a> Rows<'a> {
             child: Child::of(event, &told, path),
             failure: EntryFailure::of(event, &told, known),
         };
-        parts.entry(event, told, command_id, group)
+        parts.entry(self.run_id, event, told, command_id, group)
     }
 }
 
@@ -202,6 +204,7 @@ struct Parts {
 impl Parts {
     fn entry(
         self,
+        run_id: &str,
         event: &HistoryEvent,
         told: TimelineEvent,
         command_id: Option<String>,
@@ -209,7 +212,7 @@ impl Parts {
     ) -> Entry {
         let kind = Kind::of(&event.event_type);
         let summary = words::summary(&event.event_type, &told, &self);
-        let source_id = self.source_id(kind, event, &told);
+        let source_id = self.source_id(kind, run_id, &told);
         let Self {
             command,
             task,
@@ -311,7 +314,7 @@ impl Parts {
         }
     }
 
-    fn source_id(&self, kind: Kind, event: &HistoryEvent, told: &TimelineEvent) -> Option<String> {
+    fn source_id(&self, kind: Kind, run_id: &str, told: &TimelineEvent) -> Option<String> {
         match kind {
             Kind::Command | Kind::Update => self.command.as_ref()?.id.clone(),
             Kind::Signal => told.signal_wait_id.0.clone(),
@@ -333,7 +336,7 @@ impl Parts {
                 }),
             Kind::Failure => told.failure_id.0.clone(),
             Kind::Timer => self.timer.as_ref()?.id.clone(),
-            Kind::SideEffect | Kind::Workflow => Some(event.workflow_run_id.clone()),
+            Kind::SideEffect | Kind::Workflow => Some(run_id.to_owned()),
         }
     }
 }

@@ -5,7 +5,6 @@ use super::*;
 fn event(event_type: &str, payload: &Value) -> HistoryEvent {
     HistoryEvent {
         id: "event".into(),
-        workflow_run_id: "run".into(),
         sequence: 7,
         event_type: event_type.into(),
         payload: Some(payload.to_string()),
@@ -13,11 +12,16 @@ fn event(event_type: &str, payload: &Value) -> HistoryEvent {
         workflow_command_id: None,
         recorded_at: Some(DateTime::UNIX_EPOCH),
         created_at: None,
+        is_json: std::sync::OnceLock::new(),
     }
 }
 
 fn entry(event_type: &str, payload: &Value) -> Entry {
-    Rows::default().entry(&event(event_type, payload))
+    let rows = Rows {
+        run_id: "run",
+        ..Rows::default()
+    };
+    rows.entry(&event(event_type, payload))
 }
 
 #[test]

@@ -11,8 +11,12 @@ pub fn waits(cx: Context<'_>, children: &[Child<'_>]) -> Vec<Wait> {
     if children.is_empty() {
         return Vec::new();
     }
-    let by_call = preferred_tasks(&cx.snapshot.tasks, "child_call_id", None);
-    let by_run = preferred_tasks(&cx.snapshot.tasks, "child_workflow_run_id", None);
+    let by_call = preferred_tasks(&cx.snapshot.tasks, |named| named.child_call_id, None);
+    let by_run = preferred_tasks(
+        &cx.snapshot.tasks,
+        |named| named.child_workflow_run_id,
+        None,
+    );
     children
         .iter()
         .map(|child| {

@@ -48,7 +48,11 @@ pub fn waits(cx: Context<'_>, conditions: &[ConditionWait]) -> Vec<Wait> {
     if conditions.is_empty() {
         return Vec::new();
     }
-    let tasks = preferred_tasks(&cx.snapshot.tasks, "timer_id", Some(&TaskType::Timer));
+    let tasks = preferred_tasks(
+        &cx.snapshot.tasks,
+        |named| named.timer_id,
+        Some(TaskType::Timer),
+    );
     conditions
         .iter()
         .map(|condition| {

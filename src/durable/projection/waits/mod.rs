@@ -111,7 +111,7 @@ impl Wait {
 
 /// All waits of a run in the engine's order: open ones first, then by when they began.
 pub fn assemble(mut waits: Vec<Wait>) -> Vec<Wait> {
-    waits.sort_by(|a, b| order(a).cmp(&order(b)));
+    waits.sort_unstable_by(|a, b| order(a).cmp(&order(b)));
     waits
 }
 
@@ -145,7 +145,6 @@ mod tests {
     pub fn event(event_type: &str, payload: &Value) -> HistoryEvent {
         HistoryEvent {
             id: "event".into(),
-            workflow_run_id: "run".into(),
             sequence: 1,
             event_type: event_type.into(),
             payload: Some(payload.to_string()),
@@ -153,6 +152,7 @@ mod tests {
             workflow_command_id: None,
             recorded_at: Some("2026-11-15T12:00:00Z".parse().expect("a valid time")),
             created_at: None,
+            is_json: std::sync::OnceLock::new(),
         }
     }
 
@@ -165,7 +165,7 @@ mod tests {
             task_type: TaskType::Workflow,
             status: status.into(),
             compatibility: None,
-            payload: None,
+            payload: crate::durable::stored::loose::Raw::default(),
             connection: None,
             queue: None,
             available_at: None,

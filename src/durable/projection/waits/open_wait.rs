@@ -4,12 +4,9 @@
 use serde::Serialize;
 
 use super::{Wait, open_wait_count};
-use crate::{
-    db::Json,
-    durable::{
-        projection::context::Context,
-        stored::{TaskRow, TaskType},
-    },
+use crate::durable::{
+    projection::{context::Context, tasks::payload_of},
+    stored::{TaskRow, TaskType},
 };
 
 /// What the detail says about it.
@@ -69,10 +66,7 @@ fn first_workflow_task<'a>(tasks: &'a [TaskRow], next: Option<&str>) -> Option<&
         .filter(|task| task.task_type == TaskType::Workflow && task.status.is_open())
         .filter(|task| next.is_none_or(|next| task.id == next))
         .min_by_key(|task| {
-            let replay_blocked = matches!(
-                &task.payload,
-                Some(Json::Value(payload)) if payload["replay_blocked"] == true
-            );
+            let replay_blocked = *payload_of(task).replay_blocked == Some(true);
             (
                 !replay_blocked,
                 task.available_at

@@ -54,7 +54,11 @@ pub fn waits(cx: Context<'_>, signals: &[SignalWait]) -> Vec<Wait> {
     if signals.is_empty() {
         return Vec::new();
     }
-    let tasks = preferred_tasks(&cx.snapshot.tasks, "timer_id", Some(&TaskType::Timer));
+    let tasks = preferred_tasks(
+        &cx.snapshot.tasks,
+        |named| named.timer_id,
+        Some(TaskType::Timer),
+    );
     let commands: HashMap<&str, &CommandRow> = cx
         .snapshot
         .commands

@@ -9,11 +9,11 @@ use crate::durable::{
 };
 
 /// One wait per activity.
-pub fn activity_waits(cx: Context<'_>, activities: &[Activity]) -> Vec<Wait> {
+pub fn activity_waits(cx: Context<'_>, activities: &[Activity<'_>]) -> Vec<Wait> {
     let backing = tasks::preferred_tasks(
         &cx.snapshot.tasks,
-        "activity_execution_id",
-        Some(&TaskType::Activity),
+        |named| named.activity_execution_id,
+        Some(TaskType::Activity),
     );
     activities
         .iter()
@@ -27,7 +27,11 @@ pub fn timer_waits<S: BuildHasher>(
     timers: &[Timer],
     condition_timer_ids: &HashSet<String, S>,
 ) -> Vec<Wait> {
-    let backing = tasks::preferred_tasks(&cx.snapshot.tasks, "timer_id", Some(&TaskType::Timer));
+    let backing = tasks::preferred_tasks(
+        &cx.snapshot.tasks,
+        |named| named.timer_id,
+        Some(TaskType::Timer),
+    );
     timers
         .iter()
         .filter(|timer| !timer.is_timeout() && !condition_timer_ids.contains(&timer.id))

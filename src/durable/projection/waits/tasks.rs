@@ -2,14 +2,13 @@
 
 use std::{cmp::Reverse, collections::HashMap};
 
-use serde_json::Value;
-
 use super::Wait;
-use crate::{
-    db::Json,
-    durable::{
-        projection::context::millis,
-        stored::{TaskRow, TaskStatus, TaskType},
+use crate::durable::{
+    projection::context::millis,
+    stored::{
+        TaskRow, TaskStatus, TaskType,
+        loose::{self, Text},
+        payloads::task::TaskNames,
     },
 };
 
@@ -18,18 +17,21 @@ pub fn preferred_task<'a>(candidates: impl Iterator<Item = &'a TaskRow>) -> Opti
     candidates.min_by(|a, b| preference(a).cmp(&preference(b)))
 }
 
-/// The preferred task of each thing named by `key` in the payloads of tasks, of one type or any.
-pub fn preferred_tasks<'a>(
-    tasks: &'a [TaskRow],
-    key: &str,
-    task_type: Option<&TaskType>,
-) -> HashMap<&'a str, &'a TaskRow> {
-    let mut preferred: HashMap<&str, &TaskRow> = HashMap::new();
+/// The preferred task of each thing that a key of the payloads names, of tasks of one type or any.
+pub fn preferred_tasks(
+    tasks: &[TaskRow],
+    key: fn(TaskNames) -> Text,
+    task_type: Option<TaskType>,
+) -> HashMap<String, &TaskRow> {
+    let mut preferred: HashMap<String, &TaskRow> = HashMap::new();
     for task in tasks {
-        if task_type.is_some_and(|wanted| *wanted != task.task_type) {
+        if task_type
+            .as_ref()
+            .is_some_and(|wanted| *wanted != task.task_type)
+        {
             continue;
         }
-        if let Some(named) = payload_text(task, key) {
+        if let Some(named) = key(names(task)).0 {
             preferred
                 .entry(named)
                 .and_modify(|best| {
@@ -43,15 +45,9 @@ pub fn preferred_tasks<'a>(
     preferred
 }
 
-/// A non-empty text of the task's payload.
-pub fn payload_text<'a>(task: &'a TaskRow, key: &str) -> Option<&'a str> {
-    let Some(Json::Value(payload)) = &task.payload else {
-        return None;
-    };
-    payload
-        .get(key)
-        .and_then(Value::as_str)
-        .filter(|text| !text.is_empty())
+/// What the task's payload names.
+pub fn names(task: &TaskRow) -> TaskNames {
+    loose::read(task.payload.0.as_deref())
 }
 
 impl Wait {
@@ -94,6 +90,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::durable::stored::loose::Raw;
 
     fn task(id: &str, status: &str, updated: i64, created: i64) -> TaskRow {
         let at = |seconds| DateTime::<Utc>::from_timestamp(seconds, 0);
@@ -104,7 +101,7 @@ mod tests {
             task_type: TaskType::Timer,
             status: status.into(),
             compatibility: None,
-            payload: Some(Json::Value(json!({"timer_id": "timer"}))),
+            payload: Raw::of_value(&json!({"timer_id": "timer"})),
             connection: None,
             queue: None,
             available_at: None,
@@ -164,11 +161,13 @@ mod tests {
             for tasks in [tasks.clone(), tasks.into_iter().rev().collect()] {
                 let chosen = preferred_task(tasks.iter()).map(|task| task.id.as_str());
                 assert_eq!(chosen, Some(want), "{tasks:?}");
-                let by_key = preferred_tasks(&tasks, "timer_id", Some(&TaskType::Timer));
+                let by_key = preferred_tasks(&tasks, |named| named.timer_id, Some(TaskType::Timer));
                 assert_eq!(by_key["timer"].id, want);
             }
         }
         let other = [task("a", "ready", 1, 1)];
-        assert!(preferred_tasks(&other, "timer_id", Some(&TaskType::Activity)).is_empty());
+        assert!(
+            preferred_tasks(&other, |named| named.timer_id, Some(TaskType::Activity)).is_empty()
+        );
     }
 }

@@ -2,18 +2,16 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
-
 use super::{OfKind, Wait, tasks::preferred_task};
-use crate::{
-    db::Json,
-    durable::{
-        projection::{Context, updates::Update},
-        stored::{TaskRow, TaskType, UpdateStatus},
-    },
+use crate::durable::{
+    projection::{Context, updates::Update},
+    stored::{TaskRow, TaskType, UpdateStatus},
 };
 
 pub fn update_waits(cx: Context<'_>, updates: &[Update]) -> Vec<Wait> {
+    if updates.is_empty() {
+        return Vec::new();
+    }
     let resumes = Resumes::of(&cx.snapshot.tasks);
     updates
         .iter()
@@ -80,45 +78,51 @@ fn wait(update: &Update, resumes: &Resumes<'_>) -> Option<Wait> {
 }
 
 /// Workflow tasks by what they resume.
+#[derive(Default)]
 struct Resumes<'a> {
-    by_update: HashMap<&'a str, Vec<&'a TaskRow>>,
-    by_command: HashMap<&'a str, Vec<&'a TaskRow>>,
-    by_wait: HashMap<&'a str, Vec<&'a TaskRow>>,
+    by_update: HashMap<String, Vec<&'a TaskRow>>,
+    by_command: HashMap<String, Vec<&'a TaskRow>>,
+    by_wait: HashMap<String, Vec<&'a TaskRow>>,
     /// Of tasks that do not say: an older engine resumed whatever was there.
     unscoped: Option<&'a TaskRow>,
 }
 
 impl<'a> Resumes<'a> {
     fn of(tasks: &'a [TaskRow]) -> Self {
-        let mut out = Self {
-            by_update: HashMap::new(),
-            by_command: HashMap::new(),
-            by_wait: HashMap::new(),
-            unscoped: preferred_task(tasks.iter().filter(|task| {
-                task.task_type == TaskType::Workflow && !SCOPES.iter().any(|key| is_set(task, key))
-            })),
-        };
+        let mut out = Self::default();
+        let mut unscoped = Vec::new();
         for task in tasks {
-            if task.task_type != TaskType::Workflow
-                || text(task, "workflow_wait_kind").is_some_and(|kind| kind != "update")
-            {
+            if task.task_type != TaskType::Workflow {
                 continue;
             }
-            if let Some(id) = text(task, "workflow_update_id") {
+            let payload = task.payload.value().unwrap_or_default();
+            let is_set = |key: &&str| payload.get(key).is_some_and(|value| !value.is_null());
+            let text = |key: &str| {
+                let text = payload.get(key)?.as_str()?;
+                (!text.is_empty()).then(|| text.to_owned())
+            };
+            if !SCOPES.iter().any(is_set) {
+                unscoped.push(task);
+            }
+            if text("workflow_wait_kind").is_some_and(|kind| kind != "update") {
+                continue;
+            }
+            if let Some(id) = text("workflow_update_id") {
                 out.by_update.entry(id).or_default().push(task);
             }
-            if text(task, "resume_source_kind") == Some("workflow_update")
-                && let Some(id) = text(task, "resume_source_id")
+            if text("resume_source_kind").as_deref() == Some("workflow_update")
+                && let Some(id) = text("resume_source_id")
             {
                 out.by_update.entry(id).or_default().push(task);
             }
-            if let Some(id) = text(task, "workflow_command_id") {
+            if let Some(id) = text("workflow_command_id") {
                 out.by_command.entry(id).or_default().push(task);
             }
-            if let Some(id) = text(task, "open_wait_id") {
+            if let Some(id) = text("open_wait_id") {
                 out.by_wait.entry(id).or_default().push(task);
             }
         }
+        out.unscoped = preferred_task(unscoped.into_iter());
         out
     }
 
@@ -158,26 +162,12 @@ const SCOPES: [&str; 11] = [
     "timer_id",
 ];
 
-fn value<'a>(task: &'a TaskRow, key: &str) -> Option<&'a Value> {
-    match task.payload.as_ref()? {
-        Json::Value(payload) => payload.get(key),
-        Json::Malformed(_) => None,
-    }
-}
-
-fn text<'a>(task: &'a TaskRow, key: &str) -> Option<&'a str> {
-    value(task, key)?.as_str().filter(|text| !text.is_empty())
-}
-
-fn is_set(task: &TaskRow, key: &str) -> bool {
-    value(task, key).is_some_and(|value| !value.is_null())
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
+    use crate::durable::stored::loose::Raw;
 
     fn task(id: &str, status: &str, payload: Value) -> TaskRow {
         TaskRow {
@@ -187,7 +177,7 @@ mod tests {
             task_type: TaskType::Workflow,
             status: status.into(),
             compatibility: None,
-            payload: Some(Json::Value(payload)),
+            payload: Raw::of_value(&payload),
             connection: None,
             queue: None,
             available_at: None,

@@ -161,7 +161,6 @@ fn event(draft: &mut Draft<'_>, request: &Request, made: &Made, command: &Comman
     });
     let event = HistoryEvent {
         id: draft.ids.event.clone(),
-        workflow_run_id: snapshot.run.id.clone(),
         sequence,
         event_type: EventType::RepairRequested,
         payload: Some(php_json::text(&payload)),
@@ -169,10 +168,11 @@ fn event(draft: &mut Draft<'_>, request: &Request, made: &Made, command: &Comman
         workflow_command_id: Some(command.id.clone()),
         recorded_at: Some(now),
         created_at: Some(now),
+        is_json: std::sync::OnceLock::new(),
     };
     let cells = vec![
         ("id", event.id.cell()),
-        ("workflow_run_id", event.workflow_run_id.cell()),
+        ("workflow_run_id", snapshot.run.id.cell()),
         ("sequence", event.sequence.cell()),
         ("event_type", event.event_type.cell()),
         ("payload", Cell::Json(payload)),

@@ -4,22 +4,19 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::{Kind, Made, draft::Draft, restore};
-use crate::{
-    db::Json,
-    durable::{
-        projection::{
-            Projected,
-            activities::Activity,
-            children::Child,
-            signals::Signal,
-            transport::{Health, Patience},
-        },
-        repair::{change::object, refusal::Refusal},
-        stored::{
-            ActivityStatus, AsCell as _, Cell, EventType, RepairBlockedReason, TaskRow, TaskStatus,
-            TaskType, TimerStatus, WaitKind,
-            loose::{self, Int},
-        },
+use crate::durable::{
+    projection::{
+        Projected,
+        activities::Activity,
+        children::Child,
+        signals::Signal,
+        transport::{Health, Patience},
+    },
+    repair::{change::object, refusal::Refusal},
+    stored::{
+        ActivityStatus, AsCell as _, Cell, EventType, RepairBlockedReason, TaskRow, TaskStatus,
+        TaskType, TimerStatus, WaitKind,
+        loose::{self, Int, Raw},
     },
 };
 
@@ -393,7 +390,7 @@ fn insert(draft: &mut Draft<'_>, new: New) -> Made {
         task_type: new.task_type,
         status: TaskStatus::Ready,
         compatibility: run.compatibility.clone(),
-        payload: Some(Json::Value(new.payload)),
+        payload: Raw::of_value(&new.payload),
         connection: new.connection.or_else(|| run.connection.clone()),
         queue: new.queue.or_else(|| run.queue.clone()),
         available_at: new.available_at,

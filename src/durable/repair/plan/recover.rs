@@ -1,25 +1,23 @@
 //! A task that is there and in trouble is made ready again.
 
 use chrono::TimeDelta;
+use serde_json::Value;
 
 use super::{By, Kind, Made, draft::Draft};
-use crate::{
-    db::Json,
-    durable::{
-        projection::{
-            Context, Projected,
-            context::millis,
-            tasks::payload_of,
-            transport::{Health, Patience},
-        },
-        repair::{
-            change::Guard,
-            refusal::{LEASE_MARGIN_SECONDS, Refusal},
-        },
-        stored::{
-            ActivityStatus, AsCell as _, AttemptRow, AttemptStatus, ExecutionRow, TaskRow,
-            TaskStatus, TaskType,
-        },
+use crate::durable::{
+    projection::{
+        Context, Projected,
+        context::millis,
+        tasks::payload_of,
+        transport::{Health, Patience},
+    },
+    repair::{
+        change::Guard,
+        refusal::{LEASE_MARGIN_SECONDS, Refusal},
+    },
+    stored::{
+        ActivityStatus, AsCell as _, AttemptRow, AttemptStatus, ExecutionRow, TaskRow, TaskStatus,
+        TaskType, loose::Raw,
     },
 };
 
@@ -99,7 +97,7 @@ pub(super) fn recover(
         guards.push(Guard::Past("lease_expires_at", now));
     }
     if kind == Kind::ReplayBlocked {
-        recorded.payload = unblocked(task.payload.as_ref());
+        recorded.payload = unblocked(&task.payload);
     }
     if kind == Kind::LeaseExpired && task.task_type == TaskType::Activity {
         expire_attempt(draft, &mut recorded);
@@ -126,15 +124,13 @@ pub(super) fn recover(
 }
 
 /// The payload without what says that it is blocked.
-fn unblocked(payload: Option<&Json>) -> Option<Json> {
-    match payload {
-        Some(Json::Value(serde_json::Value::Object(map))) => Some(Json::Value(
-            map.iter()
-                .filter(|(key, _)| !key.starts_with("replay_blocked"))
-                .map(|(key, value)| (key.clone(), value.clone()))
-                .collect(),
-        )),
-        other => other.cloned(),
+fn unblocked(payload: &Raw) -> Raw {
+    match payload.value() {
+        Some(Value::Object(mut map)) => {
+            map.retain(|key, _| !key.starts_with("replay_blocked"));
+            Raw::of_value(&Value::Object(map))
+        }
+        _ => payload.clone(),
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) fn execution(draft: &mut Draft<'_>, known: &Activity) -> Result<Execu
             .payload_codec
             .clone()
             .or_else(|| run.payload_codec.clone()),
-        arguments: known.stored.arguments.as_ref().and_then(column),
+        arguments: known.stored.arguments.stored().as_ref().and_then(column),
         result: None,
         exception: None,
         connection: known.connection.clone().or_else(|| run.connection.clone()),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use crate::{
-    db::{DbError, Json, Row, Snapshot, Val},
+    db::{DbError, Json, Row, Snapshot, Statement, Val},
     durable::stored::{
         Cells, FailureRow, ListedRun, Notices, Problem, RetryingActivity, RunSummary, WaitKind,
     },
@@ -142,11 +142,7 @@ fn attribute(cells: &mut Cells<'_>) -> Result<Value, DbError> {
 }
 
 /// Memo and search attribute rows of one run, in one statement.
-pub(in crate::durable::store) async fn free_form_rows(
-    snapshot: &mut Snapshot,
-    run_id: &str,
-) -> Result<Vec<Row>, DbError> {
-    let mut q = snapshot.statement();
+pub(in crate::durable::store) fn push_free_form(q: &mut Statement, run_id: &str) {
     q.push(
         "select \"key\", 'attribute' as what, type, value_string, value_keyword, value_keyword_list, value_int, \
          value_float, value_bool, value_datetime, null as value from {workflow_search_attributes} where workflow_run_id = ",
@@ -157,7 +153,6 @@ pub(in crate::durable::store) async fn free_form_rows(
          from {workflow_memos} where workflow_run_id = ",
     )
     .bind(run_id);
-    snapshot.fetch(q).await
 }
 
 /// What an application said of its run, by key.

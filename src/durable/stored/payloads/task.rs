@@ -2,7 +2,18 @@
 
 use serde::Deserialize;
 
-use crate::durable::stored::loose::{Any, Flag, Int, Text};
+use crate::durable::stored::loose::{Any, Flag, Int, Raw, Text};
+
+/// By what name a task is found.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct TaskNames {
+    pub activity_execution_id: Text,
+    pub timer_id: Text,
+    pub child_call_id: Text,
+    pub child_workflow_run_id: Text,
+    pub workflow_wait_kind: Text,
+}
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -13,7 +24,7 @@ pub struct TaskPayload {
     pub retry_after_attempt: Int,
     pub retry_backoff_seconds: Int,
     pub max_attempts: Int,
-    pub retry_policy: Any,
+    pub retry_policy: Raw,
     pub timer_id: Text,
     pub condition_wait_id: Text,
     pub condition_key: Text,
