@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use plimsoll::{
     db::{Db, Dialect, Statement, Val, recorded},
     durable::{
+        store::head::last_completed,
         store::runs::{
             self, Direction, Filter, PageRequest, Skipped,
             counts::{CAP, CountCache},
@@ -168,6 +169,16 @@ on_every_database! {
         let (buckets, sent) = Box::pin(recorded(counts.buckets(&db.read_only, clock))).await;
         buckets.unwrap();
         all.extend(sent.into_iter().map(|statement| ("bucket counts".to_owned(), statement)));
+
+        // The run a run is compared with: the last of its type that ended well.
+        for n in [777, 778, 779, 780] {
+            let run = format!("01seed{n:020}");
+            let mut snapshot = db.read_only.snapshot().await.unwrap();
+            let (partner, sent) = recorded(last_completed(&mut snapshot, &run)).await;
+            snapshot.end().await;
+            assert!(partner.unwrap().is_some_and(|partner| partner != run));
+            all.extend(sent.into_iter().map(|statement| (format!("partner of {n}"), statement)));
+        }
 
         let mut seen = BTreeSet::new();
         let mut bad = Vec::new();

@@ -1,5 +1,6 @@
 //! One entry of each list of a bundle, from the row or the projected value it stands for.
 
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -14,6 +15,7 @@ use crate::{
             context::stamp,
             failures::Failure,
             lineage::Relative,
+            parallel::ParallelGroup,
         },
         stored::{
             CommandRow, ExecutionRow, HistoryEvent, RunRow, SignalRow, TaskRow, UpdateRow,
@@ -22,25 +24,35 @@ use crate::{
     },
 };
 
-/// The event as it is stored, references opened. What is no JSON is carried as its text.
-pub fn event(event: &HistoryEvent) -> Value {
-    let payload = match event.payload.as_deref() {
-        None => Value::Array(Vec::new()),
+/// An entry of these keys, written without a tree of it in memory.
+macro_rules! entry {
+    ($($key:ident: $value:expr,)*) => {{
+        #[expect(non_camel_case_types, reason = "each key has a type of its own")]
+        let entry = {
+            #[derive(serde::Serialize)]
+            struct Entry<$($key),*> {
+                $($key: $key),*
+            }
+            Entry {
+                $($key: $value),*
+            }
+        };
+        entry
+    }};
+}
+
+pub(super) use entry;
+
+/// What an event says, references opened. What is no JSON is carried as its text.
+pub fn event_payload(event: &HistoryEvent) -> Value {
+    match event.payload.as_deref() {
+        None => empty(),
         Some(text) => match serde_json::from_str(text) {
-            Ok(Value::Null) => Value::Array(Vec::new()),
+            Ok(Value::Null) => empty(),
             Ok(value) => payload::opened(value),
             Err(_) => text.into(),
         },
-    };
-    json!({
-        "id": event.id,
-        "sequence": event.sequence,
-        "type": event.event_type,
-        "workflow_task_id": event.workflow_task_id,
-        "workflow_command_id": event.workflow_command_id,
-        "recorded_at": event.recorded_at.map(stamp),
-        "payload": payload,
-    })
+    }
 }
 
 pub fn command(row: &CommandRow) -> Value {
@@ -74,86 +86,95 @@ pub fn command(row: &CommandRow) -> Value {
     out
 }
 
-pub fn signal(row: &SignalRow) -> Value {
-    json!({
-        "id": row.id,
-        "command_id": row.workflow_command_id,
-        "command_sequence": row.command_sequence,
-        "workflow_sequence": row.workflow_sequence,
-        "name": row.signal_name,
-        "signal_wait_id": row.signal_wait_id,
-        "target_scope": row.target_scope,
-        "requested_run_id": row.requested_workflow_run_id,
-        "resolved_run_id": row.resolved_workflow_run_id,
-        "status": row.status,
-        "outcome": row.outcome,
-        "rejection_reason": row.rejection_reason,
-        "validation_errors": validation_errors(column(row.validation_errors.as_ref()).as_ref()),
-        "received_at": row.received_at.map(stamp),
-        "applied_at": row.applied_at.map(stamp),
-        "rejected_at": row.rejected_at.map(stamp),
-        "closed_at": row.closed_at.map(stamp),
-        "payload_codec": row.payload_codec,
-        "arguments": payload::stored(row.arguments.as_deref()),
-    })
+pub fn signal(row: &SignalRow) -> impl Serialize {
+    entry! {
+        id: &row.id,
+        command_id: &row.workflow_command_id,
+        command_sequence: &row.command_sequence,
+        workflow_sequence: &row.workflow_sequence,
+        name: &row.signal_name,
+        signal_wait_id: &row.signal_wait_id,
+        target_scope: &row.target_scope,
+        requested_run_id: &row.requested_workflow_run_id,
+        resolved_run_id: &row.resolved_workflow_run_id,
+        status: &row.status,
+        outcome: &row.outcome,
+        rejection_reason: &row.rejection_reason,
+        validation_errors: validation_errors(column(row.validation_errors.as_ref()).as_ref()),
+        received_at: row.received_at.map(stamp),
+        applied_at: row.applied_at.map(stamp),
+        rejected_at: row.rejected_at.map(stamp),
+        closed_at: row.closed_at.map(stamp),
+        payload_codec: &row.payload_codec,
+        arguments: payload::stored(row.arguments.as_deref()),
+    }
 }
 
-pub fn update(row: &UpdateRow) -> Value {
-    json!({
-        "id": row.id,
-        "command_id": row.workflow_command_id,
-        "command_sequence": row.command_sequence,
-        "workflow_sequence": row.workflow_sequence,
-        "name": row.update_name,
-        "status": row.status,
-        "outcome": row.outcome,
-        "rejection_reason": row.rejection_reason,
-        "validation_errors": validation_errors(column(row.validation_errors.as_ref()).as_ref()),
-        "failure_id": row.failure_id,
-        "accepted_at": row.accepted_at.map(stamp),
-        "applied_at": row.applied_at.map(stamp),
-        "rejected_at": row.rejected_at.map(stamp),
-        "closed_at": row.closed_at.map(stamp),
-        "payload_codec": row.payload_codec,
-        "arguments": payload::stored(row.arguments.as_deref()),
-        "result": payload::stored(row.result.as_deref()),
-    })
+pub fn update(row: &UpdateRow) -> impl Serialize {
+    entry! {
+        id: &row.id,
+        command_id: &row.workflow_command_id,
+        command_sequence: &row.command_sequence,
+        workflow_sequence: &row.workflow_sequence,
+        name: &row.update_name,
+        status: &row.status,
+        outcome: &row.outcome,
+        rejection_reason: &row.rejection_reason,
+        validation_errors: validation_errors(column(row.validation_errors.as_ref()).as_ref()),
+        failure_id: &row.failure_id,
+        accepted_at: row.accepted_at.map(stamp),
+        applied_at: row.applied_at.map(stamp),
+        rejected_at: row.rejected_at.map(stamp),
+        closed_at: row.closed_at.map(stamp),
+        payload_codec: &row.payload_codec,
+        arguments: payload::stored(row.arguments.as_deref()),
+        result: payload::stored(row.result.as_deref()),
+    }
 }
 
-pub fn task(row: &TaskRow) -> Value {
-    json!({
-        "id": row.id,
-        "type": row.task_type,
-        "status": row.status,
-        "payload": raw(&row.payload).unwrap_or_else(empty),
-        "connection": row.connection,
-        "queue": row.queue,
-        "compatibility": row.compatibility,
-        "attempt_count": row.attempt_count,
-        "repair_count": row.repair_count,
-        "available_at": row.available_at.map(stamp),
-        "leased_at": row.leased_at.map(stamp),
-        "lease_owner": row.lease_owner,
-        "lease_expires_at": row.lease_expires_at.map(stamp),
-        "last_dispatch_attempt_at": row.last_dispatch_attempt_at.map(stamp),
-        "last_dispatched_at": row.last_dispatched_at.map(stamp),
-        "last_dispatch_error": row.last_dispatch_error,
-        "last_claim_failed_at": row.last_claim_failed_at.map(stamp),
-        "last_claim_error": row.last_claim_error,
-        "repair_available_at": row.repair_available_at.map(stamp),
-        "created_at": row.created_at.map(stamp),
-    })
+pub fn task(row: &TaskRow) -> impl Serialize {
+    entry! {
+        id: &row.id,
+        r#type: &row.task_type,
+        status: &row.status,
+        payload: raw(&row.payload).unwrap_or_else(empty),
+        connection: &row.connection,
+        queue: &row.queue,
+        compatibility: &row.compatibility,
+        attempt_count: &row.attempt_count,
+        repair_count: &row.repair_count,
+        available_at: row.available_at.map(stamp),
+        leased_at: row.leased_at.map(stamp),
+        lease_owner: &row.lease_owner,
+        lease_expires_at: row.lease_expires_at.map(stamp),
+        last_dispatch_attempt_at: row.last_dispatch_attempt_at.map(stamp),
+        last_dispatched_at: row.last_dispatched_at.map(stamp),
+        last_dispatch_error: &row.last_dispatch_error,
+        last_claim_failed_at: row.last_claim_failed_at.map(stamp),
+        last_claim_error: &row.last_claim_error,
+        repair_available_at: row.repair_available_at.map(stamp),
+        created_at: row.created_at.map(stamp),
+    }
+}
+
+/// How an activity's payloads are encoded.
+pub fn codec_of<'a>(activity: &'a Activity, row: Option<&'a ExecutionRow>) -> Option<&'a str> {
+    let told = activity.stored.payload_codec.as_deref();
+    told.or_else(|| row?.payload_codec.as_deref())
 }
 
 /// What no event told of an activity is taken from its row.
-pub fn activity(activity: &Activity, row: Option<&ExecutionRow>) -> Value {
+pub fn activity<'a>(
+    activity: &'a Activity,
+    row: Option<&'a ExecutionRow>,
+) -> impl Serialize + use<'a> {
     let Stored {
-        payload_codec,
+        payload_codec: _,
         arguments,
         result,
         closed_at,
     } = &activity.stored;
-    let attempts: Vec<Value> = activity
+    let attempts: Vec<_> = activity
         .attempts
         .iter()
         .map(|attempt| self::attempt(&activity.id, attempt))
@@ -161,54 +182,66 @@ pub fn activity(activity: &Activity, row: Option<&ExecutionRow>) -> Value {
     let or_row = |own: &Option<String>, of_row: fn(&ExecutionRow) -> Option<&String>| {
         own.clone().or_else(|| row.and_then(of_row).cloned())
     };
-    let mut out = json!({
-        "id": activity.id,
-        "idempotency_key": activity.idempotency_key,
-        "sequence": activity.sequence.or_else(|| row.map(|row| row.sequence)),
-        "activity_type": or_row(&activity.r#type, |row| Some(&row.activity_type)),
-        "activity_class": or_row(&activity.class, |row| Some(&row.activity_class)),
-        "execution_mode": activity.execution_mode,
-        "local_activity": activity.local_activity,
-        "payload_codec": or_row(payload_codec, |row| row.payload_codec.as_ref()),
-        "status": activity.status,
-        "source_status": activity.row_status.as_ref().unwrap_or(&activity.status),
-        "history_authority": activity.history_authority,
-        "diagnostic_only": activity.diagnostic_only,
-        "history_event_types": activity.history_event_types,
-        "history_unsupported_reason": activity.history_unsupported_reason,
-        "row_status": activity.row_status,
-        "connection": or_row(&activity.connection, |row| row.connection.as_ref()),
-        "queue": or_row(&activity.queue, |row| row.queue.as_ref()),
-        "retry_policy": activity.retry_policy,
-        "attempt_count": activity.attempt_count,
-        "current_attempt_id": activity.attempt_id,
-        "arguments": arguments.stored().or_else(|| payload::stored(row?.arguments.as_deref())),
-        "result": result.stored(),
-        "created_at": activity.created_at.map(stamp),
-        "started_at": activity.started_at.map(stamp),
-        "last_heartbeat_at": activity.last_heartbeat_at.map(stamp),
-        "last_heartbeat_progress": activity.last_heartbeat_progress,
-        "closed_at": activity.closed_at.or(*closed_at).map(stamp),
-        "attempts": attempts,
-    });
-    merge(&mut out, json!(activity.group));
-    out
+    let ParallelGroup {
+        parallel_group_kind,
+        parallel_group_id,
+        parallel_group_base_sequence,
+        parallel_group_size,
+        parallel_group_index,
+        parallel_group_path,
+    } = &activity.group;
+    entry! {
+        id: &activity.id,
+        idempotency_key: &activity.idempotency_key,
+        sequence: activity.sequence.or_else(|| row.map(|row| row.sequence)),
+        activity_type: or_row(&activity.r#type, |row| Some(&row.activity_type)),
+        activity_class: or_row(&activity.class, |row| Some(&row.activity_class)),
+        execution_mode: &activity.execution_mode,
+        local_activity: &activity.local_activity,
+        payload_codec: codec_of(activity, row),
+        status: &activity.status,
+        source_status: activity.row_status.as_ref().unwrap_or(&activity.status),
+        history_authority: &activity.history_authority,
+        diagnostic_only: &activity.diagnostic_only,
+        history_event_types: &activity.history_event_types,
+        history_unsupported_reason: &activity.history_unsupported_reason,
+        row_status: &activity.row_status,
+        connection: or_row(&activity.connection, |row| row.connection.as_ref()),
+        queue: or_row(&activity.queue, |row| row.queue.as_ref()),
+        retry_policy: &activity.retry_policy,
+        attempt_count: &activity.attempt_count,
+        current_attempt_id: &activity.attempt_id,
+        arguments: arguments.stored().or_else(|| payload::stored(row?.arguments.as_deref())),
+        result: result.stored(),
+        created_at: activity.created_at.map(stamp),
+        started_at: activity.started_at.map(stamp),
+        last_heartbeat_at: activity.last_heartbeat_at.map(stamp),
+        last_heartbeat_progress: &activity.last_heartbeat_progress,
+        closed_at: activity.closed_at.or(*closed_at).map(stamp),
+        attempts: attempts,
+        parallel_group_kind: parallel_group_kind,
+        parallel_group_id: parallel_group_id,
+        parallel_group_base_sequence: parallel_group_base_sequence,
+        parallel_group_size: parallel_group_size,
+        parallel_group_index: parallel_group_index,
+        parallel_group_path: parallel_group_path,
+    }
 }
 
-fn attempt(activity_id: &str, attempt: &Attempt) -> Value {
-    json!({
-        "id": attempt.id,
-        "activity_execution_id": activity_id,
-        "workflow_task_id": attempt.task_id,
-        "attempt_number": attempt.attempt_number,
-        "status": attempt.status,
-        "lease_owner": attempt.lease_owner,
-        "started_at": attempt.started_at.map(stamp),
-        "last_heartbeat_at": attempt.last_heartbeat_at.map(stamp),
-        "last_heartbeat_progress": attempt.last_heartbeat_progress,
-        "lease_expires_at": attempt.lease_expires_at.map(stamp),
-        "closed_at": attempt.closed_at.map(stamp),
-    })
+fn attempt<'a>(activity_id: &'a str, attempt: &'a Attempt) -> impl Serialize + use<'a> {
+    entry! {
+        id: &attempt.id,
+        activity_execution_id: activity_id,
+        workflow_task_id: &attempt.task_id,
+        attempt_number: &attempt.attempt_number,
+        status: &attempt.status,
+        lease_owner: &attempt.lease_owner,
+        started_at: attempt.started_at.map(stamp),
+        last_heartbeat_at: attempt.last_heartbeat_at.map(stamp),
+        last_heartbeat_progress: &attempt.last_heartbeat_progress,
+        lease_expires_at: attempt.lease_expires_at.map(stamp),
+        closed_at: attempt.closed_at.map(stamp),
+    }
 }
 
 /// A projected timer; an export does not say what it ran in parallel with.

@@ -3,10 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use futures_util::StreamExt as _;
-use serde_json::json;
 
 use super::{
-    entries,
+    entries, head,
     plan::{Kind, Plan, Step},
     spool::Spool,
     stream::{Export, ExportError},
@@ -33,6 +32,8 @@ pub(super) struct Folded {
     pub failures: Vec<Failure>,
     /// Whether some event says that its payload is Avro.
     pub says_avro: bool,
+    /// Whether some activity is encoded as Avro.
+    pub avro_activity: bool,
     pub events: usize,
     pub tasks: usize,
 }
@@ -124,45 +125,24 @@ impl Export<'_> {
         for some in sequences.chunks(self.options.batch.max(1)) {
             events.extend(store::events_at(&mut self.reading, &run_id, some).await?);
         }
-        let executions = store::rows_of(
+        let executions =
+            store::rows_of::<ExecutionRow>(&mut self.reading, "id", ids(Kind::Activity)).await?;
+        let mut attempts = store::rows_of::<AttemptRow>(
             &mut self.reading,
-            ExecutionRow::TABLE,
-            ExecutionRow::COLUMNS,
-            "id",
-            ids(Kind::Activity),
-            ExecutionRow::read,
-        )
-        .await?;
-        let mut attempts = store::rows_of(
-            &mut self.reading,
-            AttemptRow::TABLE,
-            AttemptRow::COLUMNS,
             "activity_execution_id",
             executions.iter().map(|row| row.id.as_str()),
-            AttemptRow::read,
         )
         .await?;
         attempts.sort_by(|a, b| {
             (a.attempt_number, a.started_at, &a.id).cmp(&(b.attempt_number, b.started_at, &b.id))
         });
-        let timers = store::rows_of(
+        let timers = store::rows_of::<TimerRow>(&mut self.reading, "id", ids(Kind::Timer)).await?;
+        let tasks = store::rows_of::<TaskRow>(
             &mut self.reading,
-            TimerRow::TABLE,
-            TimerRow::COLUMNS,
-            "id",
-            ids(Kind::Timer),
-            TimerRow::read,
-        )
-        .await?;
-        let tasks = store::rows_of(
-            &mut self.reading,
-            TaskRow::TABLE,
-            TaskRow::COLUMNS,
             "id",
             steps
                 .iter()
                 .flat_map(|step| step.tasks.iter().map(String::as_str)),
-            TaskRow::read,
         )
         .await?;
         // A row of another run that an event names by mistake says nothing here.
@@ -216,7 +196,9 @@ impl Export<'_> {
         let activities = activities::activities(cx);
         push_waits(folded, &waits::steps::activity_waits(cx, &activities));
         for activity in &activities {
-            let entry = entries::activity(activity, executions.get(&*activity.id).copied());
+            let row = executions.get(&*activity.id).copied();
+            let entry = entries::activity(activity, row);
+            folded.avro_activity |= entries::codec_of(activity, row) == Some(head::AVRO);
             let (sequence, created, id) = activities::order(activity);
             folded
                 .activities
@@ -235,7 +217,7 @@ fn push_waits(folded: &mut Folded, waits: &[Wait]) {
     for wait in waits {
         let (rank, opened, id) = waits::order(wait);
         let key = (i64::from(rank), opened, 0, id.to_owned());
-        folded.waits.push(key, &json!(wait));
+        folded.waits.push(key, wait);
     }
 }
 
@@ -243,7 +225,7 @@ fn push_timers(folded: &mut Folded, timers: &[Timer]) {
     for timer in timers {
         let (sequence, fire, created, id) = timers::order(timer);
         let key = (sequence, fire, created, id.to_owned());
-        folded.timers.push(key, &json!(timer));
+        folded.timers.push(key, timer);
     }
 }
 

@@ -13,7 +13,8 @@ use super::{
     stream::{Export, ExportError},
 };
 use crate::durable::{
-    projection::{failures::Failure, identity, sources, timeline},
+    payload,
+    projection::{context::stamp, failures::Failure, identity, sources, timeline},
     store::{export as store, past::History, snapshot::RunSnapshot},
     stored::{EventType, ExecutionRow, HistoryEvent, Notices, TaskRow, TimerRow, loose::Text},
 };
@@ -26,6 +27,14 @@ pub(super) struct Told {
     pub with_command: Vec<u32>,
     pub with_failure: Vec<u32>,
     pub timeline_same: bool,
+}
+
+/// Whether the manifest tells of payloads inside such an event.
+fn has_payloads(event_type: &EventType) -> bool {
+    matches!(
+        event_type,
+        EventType::WorkflowCompleted | EventType::ChildRunCompleted
+    )
 }
 
 /// The rows an event names.
@@ -58,11 +67,7 @@ impl Export<'_> {
             self.look(&mut told, &events, n, span, &folded.failures)
                 .await?;
             for event in &events {
-                let mut entry = entries::event(event);
-                let path = || format!("history_events.{n}.payload");
-                self.redact_key(Slot::EventPayload, &mut entry, "payload", path);
-                self.event_payloads(&mut told, event, n, &entry["payload"]);
-                self.writer.item(&entry);
+                self.event(&mut told, event, n);
                 self.flow().await?;
                 n += 1;
             }
@@ -80,16 +85,45 @@ impl Export<'_> {
         Ok(told)
     }
 
-    async fn next_events(&mut self, after: i64) -> Result<Vec<HistoryEvent>, ExportError> {
+    fn event(&mut self, told: &mut Told, event: &HistoryEvent, n: usize) {
+        self.writer.open_item();
+        self.writer.member("id", &event.id);
+        // Nearly every payload is what the bundle shall hold, and needs no look inside.
+        let as_it_is = event.payload.as_deref().filter(|text| {
+            !self.touches(Slot::EventPayload)
+                && !has_payloads(&event.event_type)
+                && !payload::may_refer(text)
+        });
+        if !as_it_is.is_some_and(|text| text.trim() != "null" && self.writer.json("payload", text))
+        {
+            let path = || format!("history_events.{n}.payload");
+            let payload = self.redact(Slot::EventPayload, path, entries::event_payload(event));
+            self.event_payloads(told, event, n, &payload);
+            self.writer.member("payload", &payload);
+        }
+        self.writer
+            .member("recorded_at", &event.recorded_at.map(stamp));
+        self.writer.member("sequence", &event.sequence);
+        self.writer.member("type", &event.event_type);
+        self.writer
+            .member("workflow_command_id", &event.workflow_command_id);
+        self.writer
+            .member("workflow_task_id", &event.workflow_task_id);
+        self.writer.close_map();
+    }
+
+    async fn next_events(&mut self, after: i64) -> Result<History, ExportError> {
         let limit = u32::try_from(self.options.batch).unwrap_or(u32::MAX);
-        Ok(store::events_after(&mut self.reading, &self.head.run.id, after, limit).await?)
+        let run_id = &self.head.run.id;
+        let events = store::events_after(&mut self.reading, run_id, after, limit).await?;
+        Ok(History::new(events, Notices::default()))
     }
 
     /// Compares a stretch of the timeline with the stored one, and notes what it redacts.
     async fn look(
         &mut self,
         told: &mut Told,
-        events: &[HistoryEvent],
+        events: &History,
         first: usize,
         (from, to): (i64, i64),
         failures: &[Failure],
@@ -141,7 +175,7 @@ impl Export<'_> {
     /// The timeline of a stretch of events, as the detail has it.
     async fn timeline_entries(
         &mut self,
-        events: &[HistoryEvent],
+        events: &History,
         failures: &[Failure],
     ) -> Result<Vec<timeline::Entry>, ExportError> {
         let named: Vec<Named> = events.iter().map(HistoryEvent::as_payload).collect();
@@ -157,41 +191,18 @@ impl Export<'_> {
         let tasks = events
             .iter()
             .filter_map(|event| event.workflow_task_id.as_deref());
-        let tasks = store::rows_of(
-            &mut self.reading,
-            TaskRow::TABLE,
-            TaskRow::COLUMNS,
-            "id",
-            tasks,
-            TaskRow::read,
-        )
-        .await?;
+        let tasks = store::rows_of::<TaskRow>(&mut self.reading, "id", tasks).await?;
         let executions = named
             .iter()
             .filter_map(|of| of.activity_execution_id.as_deref());
-        let executions = store::rows_of(
-            &mut self.reading,
-            ExecutionRow::TABLE,
-            ExecutionRow::COLUMNS,
-            "id",
-            executions,
-            ExecutionRow::read,
-        )
-        .await?;
+        let executions =
+            store::rows_of::<ExecutionRow>(&mut self.reading, "id", executions).await?;
         let timers = named.iter().filter_map(|of| of.timer_id.as_deref());
-        let timers = store::rows_of(
-            &mut self.reading,
-            TimerRow::TABLE,
-            TimerRow::COLUMNS,
-            "id",
-            timers,
-            TimerRow::read,
-        )
-        .await?;
+        let timers = store::rows_of::<TimerRow>(&mut self.reading, "id", timers).await?;
         let run_id = &self.head.run.id;
         let of_run = |id: &String| id == run_id;
         let rows = RunSnapshot {
-            events: History::new(events.to_vec(), Notices::default()),
+            events: events.clone(),
             tasks: tasks
                 .into_iter()
                 .filter(|row| of_run(&row.workflow_run_id))
@@ -227,9 +238,13 @@ impl Export<'_> {
             };
             after = last;
             for entry in self.timeline_entries(&events, failures).await? {
-                let mut entry = json!(entry);
-                self.redact_entry(&mut entry, n);
-                self.writer.item(&entry);
+                if self.options.policy.is_some() {
+                    let mut entry = json!(entry);
+                    self.redact_entry(&mut entry, n);
+                    self.writer.item(&entry);
+                } else {
+                    self.writer.item(&entry);
+                }
                 self.flow().await?;
                 n += 1;
             }

@@ -1,9 +1,10 @@
 //! How each payload of a bundle is encoded, so that it can be read without the engine.
 
 use base64::Engine as _;
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{head::AVRO, seal::hex};
+use super::{entries::entry, head::AVRO, seal::hex};
 
 /// The engine's one value schema, as it is fingerprinted.
 pub const VALUE_SCHEMA: &str = r#"{"type":"record","name":"Value","namespace":"durable_workflow.protocol","fields":[{"name":"value","type":["null",{"type":"record","name":"BooleanValue","fields":[{"name":"boolean","type":"boolean"}]},{"type":"record","name":"LongValue","fields":[{"name":"long","type":"long"}]},{"type":"record","name":"DoubleValue","fields":[{"name":"double","type":"double"}]},{"type":"record","name":"BytesValue","fields":[{"name":"bytes","type":"bytes"}]},{"type":"record","name":"StringValue","fields":[{"name":"string","type":"string"}]},{"type":"record","name":"ArrayValue","fields":[{"name":"items","type":{"type":"array","items":"Value"}}]},{"type":"record","name":"MapValue","fields":[{"name":"entries","type":{"type":"map","values":"Value"}}]}]}]}"#;
@@ -154,7 +155,7 @@ impl Entry {
         }
     }
 
-    pub fn value(&self) -> Value {
+    pub fn value(&self) -> impl Serialize {
         let encoding = if self.external {
             "external-storage-reference"
         } else {
@@ -168,18 +169,18 @@ impl Entry {
             }
         };
         let known = self.prefix.is_some() && self.diagnostic.is_none();
-        json!({
-            "path": self.path.to_string(),
-            "codec": self.codec(),
-            "available": self.available,
-            "redacted": self.redacted,
-            "encoding": encoding,
-            "avro_framing": self.fingerprint.map(|_| "single_object"),
-            "avro_prefix_hex": self.prefix.map(|prefix| hex(&prefix)),
-            "writer_schema": known.then_some(VALUE_SCHEMA),
-            "writer_schema_fingerprint": self.fingerprint
+        entry! {
+            path: self.path.to_string(),
+            codec: self.codec(),
+            available: self.available,
+            redacted: self.redacted,
+            encoding: encoding,
+            avro_framing: self.fingerprint.map(|_| "single_object"),
+            avro_prefix_hex: self.prefix.map(|prefix| hex(&prefix)),
+            writer_schema: known.then_some(VALUE_SCHEMA),
+            writer_schema_fingerprint: self.fingerprint
                 .map(|fingerprint| format!("crc64-avro:{}", hex(&fingerprint))),
-            "diagnostic": self.diagnostic,
-        })
+            diagnostic: self.diagnostic,
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! What a bundle says of itself: how its payloads are encoded, and what was hidden.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
@@ -7,8 +8,17 @@ use super::{
     history::Told,
     manifest::{Entry, Path},
     redaction::Slot,
+    sections::ACTIVITY,
     stream::{Export, ExportError},
 };
+
+/// As much of an activity as the manifest looks at.
+#[derive(Deserialize, Serialize)]
+struct Payloads {
+    payload_codec: Value,
+    arguments: Value,
+    result: Value,
+}
 
 impl Export<'_> {
     pub async fn manifest(&mut self, told: &Told, folded: &mut Folded) -> Result<(), ExportError> {
@@ -72,18 +82,19 @@ impl Export<'_> {
             self.payload("updates", n, &update, None, &slots).await?;
         }
         for n in 0..folded.activities.len() {
-            let Some(activity) = self.activity(folded, n) else {
-                continue;
+            let activity = if self.touches_any(ACTIVITY) {
+                self.activity(folded, n)
+            } else {
+                let text = folded.activities.text(n);
+                text.and_then(|text| serde_json::from_slice::<Payloads>(text).ok())
+                    .map(|payloads| json!(payloads))
             };
-            let slots = [
-                (Slot::ActivityArguments, "arguments"),
-                (Slot::ActivityResult, "result"),
-            ];
-            self.payload("activities", n, &activity, run_codec, &slots)
+            let activity = activity.unwrap_or_default();
+            self.payload("activities", n, &activity, run_codec, ACTIVITY)
                 .await?;
         }
         self.writer.close_list();
-        self.writer.member("version", &1.into());
+        self.writer.member("version", &1);
         self.writer.close_map();
         Ok(())
     }
@@ -108,7 +119,7 @@ impl Export<'_> {
     pub async fn redaction(&mut self, told: &Told, folded: &Folded) -> Result<(), ExportError> {
         let policy = self.options.policy;
         self.writer.open_map("redaction");
-        self.writer.member("applied", &policy.is_some().into());
+        self.writer.member("applied", &policy.is_some());
         self.writer.open_list("paths");
         if policy.is_some() {
             self.path(Slot::WorkflowArguments, || "payloads.arguments.data".into())
@@ -149,15 +160,8 @@ impl Export<'_> {
             .await?;
             self.paths("tasks", folded.tasks, &[(Slot::TaskPayload, "payload")])
                 .await?;
-            self.paths(
-                "activities",
-                folded.activities.len(),
-                &[
-                    (Slot::ActivityArguments, "arguments"),
-                    (Slot::ActivityResult, "result"),
-                ],
-            )
-            .await?;
+            self.paths("activities", folded.activities.len(), ACTIVITY)
+                .await?;
             self.paths(
                 "failures",
                 folded.failures.len(),
@@ -222,7 +226,7 @@ impl Export<'_> {
 
     async fn path(&mut self, slot: Slot, path: impl FnOnce() -> String) -> Result<(), ExportError> {
         if self.touches(slot) {
-            self.writer.item(&path().into());
+            self.writer.item(&path());
             self.flow().await?;
         }
         Ok(())

@@ -23,14 +23,22 @@ use crate::{
     },
 };
 
+/// The keys of an activity that a policy may hide.
+pub(super) const ACTIVITY: &[(Slot, &str)] = &[
+    (Slot::ActivityArguments, "arguments"),
+    (Slot::ActivityResult, "result"),
+];
+
 impl Export<'_> {
     pub async fn activities(&mut self, folded: &mut Folded) -> Result<(), ExportError> {
         self.writer.open_list("activities");
         for n in 0..folded.activities.len() {
-            if let Some(activity) = self.activity(folded, n) {
-                self.writer.item(&activity);
-                self.flow().await?;
+            if self.touches_any(ACTIVITY) {
+                self.writer.item(&self.activity(folded, n));
+            } else if let Some(text) = folded.activities.text(n) {
+                self.writer.text(text);
             }
+            self.flow().await?;
         }
         self.writer.close_list();
         Ok(())
@@ -38,17 +46,16 @@ impl Export<'_> {
 
     pub fn activity(&self, folded: &mut Folded, n: usize) -> Option<Value> {
         let mut activity = folded.activities.get(n)?;
-        for (slot, key) in [
-            (Slot::ActivityArguments, "arguments"),
-            (Slot::ActivityResult, "result"),
-        ] {
-            self.redact_key(slot, &mut activity, key, || format!("activities.{n}.{key}"));
+        for (slot, key) in ACTIVITY {
+            self.redact_key(*slot, &mut activity, key, || {
+                format!("activities.{n}.{key}")
+            });
         }
         Some(activity)
     }
 
     /// Whether anything that is left in the bundle is encoded as Avro.
-    pub fn any_avro(&self, folded: &mut Folded) -> bool {
+    pub fn any_avro(&self, folded: &Folded) -> bool {
         let is_avro = |codec: Option<&str>| codec == Some(head::AVRO);
         let run = &self.head.run;
         is_avro(Some(head::run_codec(run)))
@@ -69,10 +76,7 @@ impl Export<'_> {
                 .updates
                 .iter()
                 .any(|row| is_avro(row.payload_codec.as_deref()))
-            || (0..folded.activities.len()).any(|n| {
-                let activity = folded.activities.get(n);
-                is_avro(activity.as_ref().and_then(|a| a["payload_codec"].as_str()))
-            })
+            || folded.avro_activity
     }
 
     pub async fn commands(&mut self) -> Result<(), ExportError> {
@@ -118,7 +122,7 @@ impl Export<'_> {
             .head
             .signals
             .get(n)
-            .map_or(Value::Null, entries::signal);
+            .map_or(Value::Null, |row| json!(entries::signal(row)));
         let path = || format!("signals.{n}.arguments");
         self.redact_key(Slot::SignalArguments, &mut signal, "arguments", path);
         signal
@@ -140,7 +144,7 @@ impl Export<'_> {
             .head
             .updates
             .get(n)
-            .map_or(Value::Null, entries::update);
+            .map_or(Value::Null, |row| json!(entries::update(row)));
         for (slot, key) in [
             (Slot::UpdateArguments, "arguments"),
             (Slot::UpdateResult, "result"),
@@ -155,13 +159,17 @@ impl Export<'_> {
         let policy = self.options.policy.filter(|p| p.touches(Slot::TaskPayload));
         let mut tasks = store::tasks(&mut self.reading, &self.head.run.id).enumerate();
         while let Some((n, task)) = tasks.next().await {
-            let mut task = entries::task(&task?);
+            let task = task?;
+            let entry = entries::task(&task);
             if let Some(policy) = policy {
-                let payload = task["payload"].take();
+                let mut entry = json!(entry);
+                let payload = entry["payload"].take();
                 let path = format!("tasks.{n}.payload");
-                task["payload"] = policy.apply(Slot::TaskPayload, &path, payload);
+                entry["payload"] = policy.apply(Slot::TaskPayload, &path, payload);
+                self.writer.item(&entry);
+            } else {
+                self.writer.item(&entry);
             }
-            self.writer.item(&task);
             if let Some(piece) = self.writer.piece() {
                 self.outlet.send(piece).await?;
             }
@@ -204,8 +212,7 @@ impl Export<'_> {
         let commands = commands::commands(self.cx(&rows), &[], &[]);
         let linked = intakes::linked_intakes(&commands);
         self.writer.member("linked_intakes", &json!(linked));
-        self.writer
-            .member("linked_intakes_scope", &"selected_run".into());
+        self.writer.member("linked_intakes_scope", "selected_run");
     }
 
     /// Returns where the lineage was taken from.
@@ -256,56 +263,30 @@ impl Export<'_> {
         lineage: &'static str,
     ) -> Result<(), ExportError> {
         let run_id = self.run_id();
-        let page = self.options.batch;
-        let mut waits_same = true;
-        let mut at = 0;
-        while waits_same {
-            let ours: Vec<Value> = (at..at + page).map_while(|n| folded.waits.get(n)).collect();
-            let stored = store::entries_after(
-                &mut self.reading,
-                WaitEntry::TABLE,
-                WaitEntry::COLUMNS,
-                &run_id,
-                at,
-                page,
-                WaitEntry::read,
-            )
-            .await?;
-            if ours.is_empty() && stored.is_empty() {
-                break;
-            }
-            waits_same = sources::same_waits(&stored, &ours);
-            at += page;
+        let (mut waits_same, mut n) = (true, 0);
+        let mut waits = store::entries::<WaitEntry>(&mut self.reading, &run_id);
+        while waits_same && let Some(stored) = waits.next().await {
+            let (stored, ours) = (stored?, folded.waits.get(n));
+            waits_same = ours.is_some_and(|ours| sources::same_waits(&[stored], &[ours]));
+            n += 1;
         }
+        drop(waits);
+        waits_same &= n == folded.waits.len();
         let mut seen = TimersSeen {
             stored: 0,
             recomputed: folded.timers.len(),
             other_schema: false,
             same: true,
         };
-        let mut at = 0;
-        loop {
-            let ours: Vec<Value> = (at..at + page)
-                .map_while(|n| folded.timers.get(n))
-                .collect();
-            let stored = store::entries_after(
-                &mut self.reading,
-                TimerEntry::TABLE,
-                TimerEntry::COLUMNS,
-                &run_id,
-                at,
-                page,
-                TimerEntry::read,
-            )
-            .await?;
-            if ours.is_empty() && stored.is_empty() {
-                break;
-            }
-            seen.stored += stored.len();
-            seen.other_schema |= stored.iter().any(sources::of_other_schema);
-            seen.same &= sources::same_timers(&stored, &ours);
-            at += page;
+        let mut timers = store::entries::<TimerEntry>(&mut self.reading, &run_id);
+        while let Some(stored) = timers.next().await {
+            let (stored, ours) = (stored?, folded.timers.get(seen.stored));
+            seen.stored += 1;
+            seen.other_schema |= sources::of_other_schema(&stored);
+            seen.same &= ours.is_some_and(|ours| sources::same_timers(&[stored], &[ours]));
         }
+        drop(timers);
+        seen.same &= seen.stored == seen.recomputed;
         let (timers, reasons) = sources::timers_source(&seen);
         let selected = json!({
             "waits_projection_source": sources::waits_source(waits_same),

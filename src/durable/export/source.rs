@@ -341,7 +341,7 @@ impl<R: Read + Seek> Source<R> {
             }
             if !list {
                 let mut name = Vec::new();
-                canonical::write(&mut name, &key.into());
+                canonical::write(&mut name, &key);
                 name.push(b':');
                 take(&name);
             }

@@ -6,7 +6,10 @@
 use std::io::{Read as _, Write as _};
 
 use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
+use serde::Serialize;
 use serde_json::Value;
+
+use super::canonical;
 
 /// How much text is packed together.
 const BLOCK: usize = 64 * 1024;
@@ -43,10 +46,9 @@ impl<K> Default for Spool<K> {
 }
 
 impl<K: Ord> Spool<K> {
-    pub fn push(&mut self, key: K, entry: &Value) {
+    pub fn push(&mut self, key: K, entry: &impl Serialize) {
         let from = self.open.len();
-        // A value always has a text.
-        let _ = serde_json::to_writer(&mut self.open, entry);
+        canonical::write(&mut self.open, entry);
         let place = Place {
             block: at(self.blocks.len()),
             from: at(from),
@@ -71,6 +73,11 @@ impl<K: Ord> Spool<K> {
 
     /// The entry at a position of the order of keys.
     pub fn get(&mut self, n: usize) -> Option<Value> {
+        serde_json::from_slice(self.text(n)?).ok()
+    }
+
+    /// The same as its canonical text.
+    pub fn text(&mut self, n: usize) -> Option<&[u8]> {
         if !self.sorted {
             if !self.open.is_empty() {
                 self.pack();
@@ -81,8 +88,7 @@ impl<K: Ord> Spool<K> {
         let (_, place) = self.places.get(n)?;
         let place = *place;
         let text = self.block(place.block)?;
-        let text = text.get(place.from as usize..place.to as usize)?;
-        serde_json::from_slice(text).ok()
+        text.get(place.from as usize..place.to as usize)
     }
 
     fn block(&mut self, n: u32) -> Option<&[u8]> {

@@ -150,7 +150,7 @@ impl<'s> Export<'s> {
     async fn bundle(&mut self) -> Result<Done, ExportError> {
         let mut folded = self.fold().await?;
         self.activities(&mut folded).await?;
-        let avro = self.any_avro(&mut folded);
+        let avro = self.any_avro(&folded);
         self.writer.member(
             "codec_schemas",
             &if avro {
@@ -161,22 +161,19 @@ impl<'s> Export<'s> {
         );
         self.commands().await?;
         self.writer
-            .member("dedupe_key", &head::dedupe_key(&self.head.run).into());
-        self.writer
-            .member("exported_at", &stamp(self.options.now).into());
+            .member("dedupe_key", &head::dedupe_key(&self.head.run));
+        self.writer.member("exported_at", &stamp(self.options.now));
         self.failures(&folded.failures).await?;
-        self.writer.member(
-            "history_complete",
-            &head::history_complete(&self.head.run).into(),
-        );
+        self.writer
+            .member("history_complete", &head::history_complete(&self.head.run));
         let told = self.history(&folded).await?;
         self.intakes();
         let lineage_source = self.links();
         self.manifest(&told, &mut folded).await?;
         self.payloads();
         self.redaction(&told, &folded).await?;
-        self.writer.member("schema", &SCHEMA.into());
-        self.writer.member("schema_version", &SCHEMA_VERSION.into());
+        self.writer.member("schema", SCHEMA);
+        self.writer.member("schema_version", &SCHEMA_VERSION);
         self.selected_run(&told, &mut folded, lineage_source)
             .await?;
         self.signals().await?;
@@ -199,10 +196,10 @@ impl<'s> Export<'s> {
         self.updates().await?;
         self.writer.open_list("waits");
         for n in 0..folded.waits.len() {
-            if let Some(wait) = folded.waits.get(n) {
-                self.writer.item(&wait);
-                self.flow().await?;
+            if let Some(wait) = folded.waits.text(n) {
+                self.writer.text(wait);
             }
+            self.flow().await?;
         }
         self.writer.close_list();
         let related = Related::of(&self.head);
@@ -246,6 +243,10 @@ impl<'s> Export<'s> {
             let taken = value.take();
             *value = self.redact(slot, path, taken);
         }
+    }
+
+    pub fn touches_any(&self, slots: &[(Slot, &str)]) -> bool {
+        slots.iter().any(|(slot, _)| self.touches(*slot))
     }
 
     pub fn touches(&self, slot: Slot) -> bool {

@@ -1,6 +1,6 @@
 //! The bundle as text: canonical as it is written, sealed as it leaves.
 
-use serde_json::Value;
+use serde::Serialize;
 
 use super::{
     canonical,
@@ -31,14 +31,38 @@ impl Writer {
     }
 
     /// A member of the map that is open.
-    pub fn member(&mut self, key: &'static str, value: &Value) {
+    pub fn member(&mut self, key: &'static str, value: &(impl Serialize + ?Sized)) {
         self.key(key);
         canonical::write(&mut self.out, value);
     }
 
-    pub fn item(&mut self, value: &Value) {
+    pub fn item(&mut self, value: &(impl Serialize + ?Sized)) {
         self.comma();
         canonical::write(&mut self.out, value);
+    }
+
+    /// An item whose canonical text is known.
+    pub fn text(&mut self, canonical: &[u8]) {
+        self.comma();
+        self.out.extend_from_slice(canonical);
+    }
+
+    /// A member that is JSON already. False, and nothing is written, when it is not, or so deep
+    /// that readers give up.
+    pub fn json(&mut self, key: &'static str, text: &str) -> bool {
+        let (start, first) = (self.out.len(), self.first);
+        self.key(key);
+        let done = canonical::write_shallow(&mut self.out, text.as_bytes()).is_ok();
+        if !done {
+            self.out.truncate(start);
+            self.first = first;
+        }
+        done
+    }
+
+    pub fn open_item(&mut self) {
+        self.comma();
+        self.open(b'{');
     }
 
     pub fn open_list(&mut self, key: &'static str) {

@@ -130,6 +130,12 @@ pub fn opened(value: Value) -> Value {
     }
 }
 
+/// Whether JSON may hold a reference that is to be opened. A letter may be written as an escape,
+/// and then nothing is known of the text.
+pub fn may_refer(json: &str) -> bool {
+    json.contains(REFERENCE) || json.contains("\\u00")
+}
+
 /// The stored text that says where a payload is kept, from its envelope.
 pub fn reference(envelope: &str) -> String {
     let text = base64::engine::general_purpose::STANDARD.encode(envelope);

@@ -11,8 +11,8 @@ use super::{
     snapshot::{self, RunSnapshot, TimelineCache, related_runs},
 };
 use crate::{
-    db::{DbError, Row, Snapshot, Statement},
-    durable::stored::{HistoryEvent, Notices, TaskRow, TimelineEntry},
+    db::{DbError, Snapshot, Statement},
+    durable::stored::{HistoryEvent, Notices, Stored, TaskRow, TimelineEntry},
 };
 
 /// Where an export reads, and what it met there that could not be taken as it stands.
@@ -23,13 +23,29 @@ pub struct Reading<'s> {
 }
 
 impl Reading<'_> {
-    async fn all<T>(&mut self, q: Statement, of_row: Read<T>) -> Result<Vec<T>, DbError> {
-        snapshot::read(self.snapshot.fetch(q).await?, &mut self.notices, of_row)
+    async fn all<T: Stored>(&mut self, q: Statement) -> Result<Vec<T>, DbError> {
+        snapshot::read(self.snapshot.fetch(q).await?, &mut self.notices, T::read)
+    }
+
+    fn stream<'s, T: Stored + 's>(
+        &'s mut self,
+        run_id: &str,
+        order: &'static str,
+    ) -> BoxStream<'s, Result<T, DbError>> {
+        let Reading { snapshot, notices } = self;
+        let mut q = snapshot.statement();
+        q.push("select ")
+            .push(T::COLUMNS)
+            .push(" from {")
+            .push(T::TABLE)
+            .push("} where workflow_run_id = ")
+            .bind(run_id)
+            .push(" order by ")
+            .push(order);
+        let rows = snapshot.stream(q);
+        rows.map(|row| T::read(&mut row?, notices)).boxed()
     }
 }
-
-/// How a table's rows are read.
-type Read<T> = fn(&mut Row, &mut Notices) -> Result<T, DbError>;
 
 /// The run with all that does not grow with its steps: no events, no tasks, no activities, no
 /// timers, and none of the engine's stored projections of them.
@@ -70,7 +86,7 @@ pub async fn events_after(
         .bind(after)
         .push(" order by sequence limit ")
         .bind(limit);
-    reading.all(q, HistoryEvent::read).await
+    reading.all(q).await
 }
 
 /// The events of these sequences, in their order. Served likewise.
@@ -90,7 +106,7 @@ pub async fn events_at(
         .push(" and sequence in ")
         .bind_list(sequences.iter().copied())
         .push(" order by sequence");
-    reading.all(q, HistoryEvent::read).await
+    reading.all(q).await
 }
 
 /// The last of these sequences, if it leads on. One that cannot be read counts as none, so that
@@ -105,15 +121,7 @@ pub fn tasks<'s>(
     reading: &'s mut Reading<'_>,
     run_id: &str,
 ) -> BoxStream<'s, Result<TaskRow, DbError>> {
-    let Reading { snapshot, notices } = reading;
-    let mut q = snapshot.statement();
-    q.push("select ")
-        .push(TaskRow::COLUMNS)
-        .push(" from {workflow_tasks} where workflow_run_id = ")
-        .bind(run_id)
-        .push(" order by available_at, created_at, id");
-    let rows = snapshot.stream(q);
-    rows.map(|row| TaskRow::read(&mut row?, notices)).boxed()
+    reading.stream(run_id, "available_at, created_at, id")
 }
 
 /// The stored timeline between two sequences. Served by `(workflow_run_id, sequence)`.
@@ -133,41 +141,22 @@ pub async fn timeline_between(
         .push(" and sequence <= ")
         .bind(to)
         .push(" order by sequence");
-    reading.all(q, TimelineEntry::read).await
+    reading.all(q).await
 }
 
-/// The next rows of a stored projection, by position. Served by `(workflow_run_id)`.
-pub async fn entries_after<T>(
-    reading: &mut Reading<'_>,
-    table: &'static str,
-    columns: &'static str,
+/// The rows of a stored projection by position, as they arrive. Served by `(workflow_run_id)`.
+pub fn entries<'s, T: Stored + 's>(
+    reading: &'s mut Reading<'_>,
     run_id: &str,
-    skip: usize,
-    limit: usize,
-    of_row: Read<T>,
-) -> Result<Vec<T>, DbError> {
-    let mut q = reading.snapshot.statement();
-    q.push("select ")
-        .push(columns)
-        .push(" from {")
-        .push(table)
-        .push("} where workflow_run_id = ")
-        .bind(run_id)
-        .push(" order by position limit ")
-        .bind(i64::try_from(limit).unwrap_or(i64::MAX))
-        .push(" offset ")
-        .bind(i64::try_from(skip).unwrap_or(i64::MAX));
-    reading.all(q, of_row).await
+) -> BoxStream<'s, Result<T, DbError>> {
+    reading.stream(run_id, "position")
 }
 
 /// The rows of these ids, or of another unique or indexed column. In no order.
-pub async fn rows_of<'v, T>(
+pub async fn rows_of<'v, T: Stored>(
     reading: &mut Reading<'_>,
-    table: &'static str,
-    columns: &'static str,
     column: &'static str,
     values: impl IntoIterator<Item = &'v str>,
-    of_row: Read<T>,
 ) -> Result<Vec<T>, DbError> {
     let values: BTreeSet<&str> = values.into_iter().collect();
     if values.is_empty() {
@@ -175,14 +164,14 @@ pub async fn rows_of<'v, T>(
     }
     let mut q = reading.snapshot.statement();
     q.push("select ")
-        .push(columns)
+        .push(T::COLUMNS)
         .push(" from {")
-        .push(table)
+        .push(T::TABLE)
         .push("} where ")
         .push(column)
         .push(" in ")
         .bind_list(values);
-    reading.all(q, of_row).await
+    reading.all(q).await
 }
 
 /// One column of every row of the run, or of as many as an index on the run gives.

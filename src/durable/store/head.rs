@@ -103,7 +103,7 @@ pub async fn last_completed(
         .bind(workflow_type)
         .push(" order by sort_timestamp desc, id desc limit ")
         .bind(NEWEST)
-        .push(") as newest where status = 'completed' and id <> ")
+        .push(") as w where status = 'completed' and id <> ")
         .bind(run_id)
         .push(" order by sort_timestamp desc, id desc limit 1");
     match snapshot.fetch_one(q).await? {

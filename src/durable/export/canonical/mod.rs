@@ -1,0 +1,298 @@
+//! `json-recursive-ksort-v1`: the one text of a document that its seal is computed over.
+//!
+//! PHP defines it: maps and lists are the same thing, an empty one is a list, keys are sorted by
+//! their bytes, and a float keeps its fraction. The same text comes out of a value and out of
+//! any JSON text of that value, and neither is held as a tree on the way.
+
+mod text;
+mod value;
+
+pub use self::{
+    text::{NotJson, write_json, write_shallow},
+    value::write,
+};
+
+/// One member of a map whose key and value, one after the other, stand somewhere in the output.
+struct Member {
+    key: usize,
+    value: usize,
+    end: usize,
+}
+
+/// A key stands twice in a map.
+struct Twice;
+
+/// Puts the members of a map, written from `start` on, into their order and between brackets.
+fn arrange(out: &mut Vec<u8>, start: usize, members: &mut [Member]) -> Result<(), Twice> {
+    let raw = out.len();
+    let mut list = counts_up(out, members);
+    if !list {
+        members.sort_unstable_by(|a, b| key(out, a).cmp(key(out, b)));
+        // Readers disagree on which of the two counts: no seal can stand for that.
+        if members
+            .windows(2)
+            .any(|two| key(out, &two[0]) == key(out, &two[1]))
+        {
+            return Err(Twice);
+        }
+        list = counts_up(out, members);
+    }
+    out.push(if list { b'[' } else { b'{' });
+    for (n, member) in members.iter().enumerate() {
+        if n > 0 {
+            out.push(b',');
+        }
+        if !list {
+            write_key(out, member);
+            out.push(b':');
+        }
+        out.extend_from_within(member.value..member.end);
+    }
+    out.push(if list { b']' } else { b'}' });
+    out.copy_within(raw.., start);
+    out.truncate(start + out.len() - raw);
+    Ok(())
+}
+
+#[inline]
+fn key<'o>(out: &'o [u8], member: &Member) -> &'o [u8] {
+    &out[member.key..member.value]
+}
+
+fn write_key(out: &mut Vec<u8>, member: &Member) {
+    if key(out, member).iter().all(|b| is_plain(*b)) {
+        out.push(b'"');
+        out.extend_from_within(member.key..member.value);
+        out.push(b'"');
+    } else {
+        let text = String::from_utf8_lossy(key(out, member)).into_owned();
+        write_text(out, &text);
+    }
+}
+
+/// A byte that stands for itself in a string.
+#[inline]
+fn is_plain(byte: u8) -> bool {
+    matches!(byte, 0x20..0x80) && byte != b'"' && byte != b'\\'
+}
+
+/// Whether the keys are 0, 1, 2 and so on: to PHP that is a list, and so is no key at all.
+fn counts_up(out: &[u8], members: &[Member]) -> bool {
+    let mut text = [0; 20];
+    members
+        .iter()
+        .enumerate()
+        .all(|(n, member)| key(out, member) == decimal(&mut text, n))
+}
+
+fn decimal(text: &mut [u8; 20], mut n: usize) -> &[u8] {
+    let mut at = text.len();
+    loop {
+        at -= 1;
+        text[at] = b'0' + u8::try_from(n % 10).unwrap_or(0);
+        n /= 10;
+        if n == 0 {
+            return &text[at..];
+        }
+    }
+}
+
+/// The shortest digits that read back as the same float, with a fraction always.
+fn write_float(out: &mut Vec<u8>, n: f64) {
+    let text = format!("{n:e}");
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let (sign, mantissa) = match mantissa.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", mantissa),
+    };
+    let digits = mantissa.replace('.', "");
+    out.extend_from_slice(sign.as_bytes());
+    // Where the point stands relative to the first digit.
+    let point = exponent + 1;
+    let plain = match point {
+        -3..=0 => {
+            let zeros = "0".repeat(usize::try_from(-point).unwrap_or(0));
+            format!("0.{zeros}{digits}")
+        }
+        1..=17 => {
+            let point = usize::try_from(point).unwrap_or(1);
+            if digits.len() <= point {
+                format!("{digits}{}.0", "0".repeat(point - digits.len()))
+            } else {
+                format!("{}.{}", &digits[..point], &digits[point..])
+            }
+        }
+        _ => {
+            let rest = if digits.len() > 1 { &digits[1..] } else { "0" };
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{}.{rest}e{sign}{}", &digits[..1], exponent.abs())
+        }
+    };
+    out.extend_from_slice(plain.as_bytes());
+}
+
+/// A quoted string, pure ASCII: what is beyond is escaped, a slash is not.
+fn write_text(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    let mut rest = text;
+    loop {
+        let bytes = rest.as_bytes();
+        let plain = bytes
+            .iter()
+            .position(|b| !is_plain(*b))
+            .unwrap_or(bytes.len());
+        out.extend_from_slice(&bytes[..plain]);
+        rest = &rest[plain..];
+        let Some(c) = rest.chars().next() else {
+            break;
+        };
+        match c {
+            '"' => out.extend_from_slice(b"\\\""),
+            '\\' => out.extend_from_slice(b"\\\\"),
+            '\u{8}' => out.extend_from_slice(b"\\b"),
+            '\u{c}' => out.extend_from_slice(b"\\f"),
+            '\n' => out.extend_from_slice(b"\\n"),
+            '\r' => out.extend_from_slice(b"\\r"),
+            '\t' => out.extend_from_slice(b"\\t"),
+            c => {
+                let mut units = [0; 2];
+                for unit in c.encode_utf16(&mut units) {
+                    out.extend_from_slice(b"\\u");
+                    for shift in [12, 8, 4, 0] {
+                        let digit = usize::from(*unit >> shift & 0xf);
+                        out.push(b"0123456789abcdef"[digit]);
+                    }
+                }
+            }
+        }
+        rest = &rest[c.len_utf8()..];
+    }
+    out.push(b'"');
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn of_value(value: &Value) -> String {
+        let mut out = Vec::new();
+        write(&mut out, value);
+        String::from_utf8(out).unwrap()
+    }
+
+    fn of_text(text: &str) -> Result<String, NotJson> {
+        let mut out = Vec::new();
+        write_json(&mut out, text.as_bytes())?;
+        Ok(String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn numbers_are_printed_as_php_prints_them() {
+        for (text, want) in [
+            ("1.0", "1.0"),
+            ("-0.0", "-0.0"),
+            ("0.0", "0.0"),
+            ("-0", "0"),
+            ("1e15", "1000000000000000.0"),
+            ("1e16", "10000000000000000.0"),
+            ("1e17", "1.0e+17"),
+            ("123456789012345678.0", "1.2345678901234568e+17"),
+            ("9223372036854775807", "9223372036854775807"),
+            ("9223372036854775808", "9.223372036854776e+18"),
+            ("-9223372036854775809", "-9.223372036854776e+18"),
+            ("0.0001", "0.0001"),
+            ("0.00001", "1.0e-5"),
+            ("1.23e-7", "1.23e-7"),
+            ("5e-324", "5.0e-324"),
+            ("1.7976931348623157e308", "1.7976931348623157e+308"),
+            ("0.30000000000000004", "0.30000000000000004"),
+            ("0.5", "0.5"),
+            ("12345.678", "12345.678"),
+            ("1e2", "100.0"),
+        ] {
+            assert_eq!(of_text(text).unwrap(), want, "{text}");
+            if text != "-0" {
+                let value: Value = serde_json::from_str(text).unwrap();
+                assert_eq!(of_value(&value), want, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn maps_are_sorted_by_bytes_and_lists_are_what_counts_up() {
+        for (text, want) in [
+            ("{}", "[]"),
+            ("[ ]", "[]"),
+            (
+                r#"{"a":1,"_":2,"B":3,"é":4}"#,
+                r#"{"B":3,"_":2,"a":1,"\u00e9":4}"#,
+            ),
+            (r#"{"9":1,"10":2}"#, r#"{"10":2,"9":1}"#),
+            (r#"{"1":"b","0":"a"}"#, r#"["a","b"]"#),
+            (r#"{"01":1}"#, r#"{"01":1}"#),
+            (r#"{"a":{"b":{},"a":[{}]}}"#, r#"{"a":{"a":[[]],"b":[]}}"#),
+            (
+                r#""/\u002f\u007f\u0000<é🚀\"\\\b""#,
+                "\"//\u{7f}\\u0000<\\u00e9\\ud83d\\ude80\\\"\\\\\\b\"",
+            ),
+        ] {
+            assert_eq!(of_text(text).unwrap(), want, "{text}");
+            let value: Value = serde_json::from_str(text).unwrap();
+            assert_eq!(of_value(&value), want, "{text}");
+        }
+        let eleven: Vec<String> = (0..11).map(|n| format!("\"{n}\":{n}")).collect();
+        let eleven = format!("{{{}}}", eleven.join(","));
+        assert_eq!(of_text(&eleven).unwrap(), "[0,1,2,3,4,5,6,7,8,9,10]");
+        let twice = of_text(r#"{"a":1,"b":2,"a":3}"#).unwrap_err();
+        assert_eq!(twice.reason, "a key stands twice in a map");
+    }
+
+    #[test]
+    fn what_is_no_json_is_told_with_its_place() {
+        for text in [
+            "",
+            "{",
+            "[1",
+            "[1,]",
+            "{\"a\"}",
+            "{\"a\":}",
+            "{a:1}",
+            "01",
+            "1.",
+            "+1",
+            "tru",
+            "\"\\x\"",
+            "\"\\ud800\"",
+            "\"a\nb\"",
+            "\"a",
+            "1 2",
+            "1e999",
+            "nul",
+            "-",
+            "{\"a\":1,}",
+        ] {
+            assert!(of_text(text).is_err(), "{text}");
+        }
+        assert!(write_json(&mut Vec::new(), b"\"\xff\"").is_err());
+        assert!(of_text(&"[".repeat(100_000)).is_err());
+        assert_eq!(of_text("[1,x]").unwrap_err().at, 3);
+    }
+
+    #[test]
+    fn the_worked_example_comes_out_byte_for_byte() {
+        let document = r#"{"schema":"durable-workflow.v2.history-export","schema_version":1,"exported_at":"2026-01-02T03:10:00.000000Z","workflow":{"run_id":"01m7grze78t486ept2qktc7qre","business_key":null,"visibility_labels":[],"queue":"emails/high"},"history_events":[{"sequence":1,"type":"StartAccepted","payload":{"z":1,"a":{"ratio":2.0,"note":"café 🚀","empty":{},"list":[3,1,2]}}}],"redaction":{"paths":[],"policy":null,"applied":false},"B":true,"_x":0.00001}"#;
+        let canonical = r#"{"B":true,"_x":1.0e-5,"exported_at":"2026-01-02T03:10:00.000000Z","history_events":[{"payload":{"a":{"empty":[],"list":[3,1,2],"note":"caf\u00e9 \ud83d\ude80","ratio":2.0},"z":1},"sequence":1,"type":"StartAccepted"}],"redaction":{"applied":false,"paths":[],"policy":null},"schema":"durable-workflow.v2.history-export","schema_version":1,"workflow":{"business_key":null,"queue":"emails/high","run_id":"01m7grze78t486ept2qktc7qre","visibility_labels":[]}}"#;
+        assert_eq!(of_text(document).unwrap(), canonical);
+        assert_eq!(
+            of_value(&serde_json::from_str(document).unwrap()),
+            canonical
+        );
+        assert_eq!(
+            of_value(&json!({"a": u64::MAX})),
+            r#"{"a":1.8446744073709552e+19}"#
+        );
+    }
+}
