@@ -33,7 +33,7 @@ pub mod values {
         })
     }
 
-    pub fn zone(text: &str) -> Result<chrono_tz::Tz, String> {
+    pub fn zone(text: &str) -> Result<crate::zone::Zone, String> {
         text.parse()
             .map_err(|_| format!("{text:?} is not a zone, such as UTC or Europe/Berlin"))
     }
@@ -55,7 +55,7 @@ pub mod values {
 
     in_file! {
         address_in_file: address => SocketAddr;
-        zone_in_file: zone => chrono_tz::Tz;
+        zone_in_file: zone => crate::zone::Zone;
         moment_in_file: moment => DateTime<Utc>;
     }
 }
@@ -93,12 +93,12 @@ pub struct Options {
     /// Zone the engine writes its times in, such as Europe/Berlin [default: UTC]
     #[arg(long, env = "PLIMSOLL_STORED_ZONE", value_name = "ZONE", value_parser = values::zone)]
     #[serde(default, deserialize_with = "values::zone_in_file")]
-    pub stored_zone: Option<chrono_tz::Tz>,
+    pub stored_zone: Option<crate::zone::Zone>,
 
     /// Zone times are shown in [default: UTC]
     #[arg(long, env = "PLIMSOLL_DISPLAY_ZONE", value_name = "ZONE", value_parser = values::zone)]
     #[serde(default, deserialize_with = "values::zone_in_file")]
-    pub display_zone: Option<chrono_tz::Tz>,
+    pub display_zone: Option<crate::zone::Zone>,
 
     /// MySQL session zone, if the engine sets one, such as +00:00 [default: the server's]
     #[arg(long, env = "PLIMSOLL_MYSQL_SESSION_ZONE", value_name = "ZONE")]
@@ -203,8 +203,8 @@ pub struct Config {
     pub insecure_listen: bool,
     pub base_path: String,
     pub table_prefix: String,
-    pub stored_zone: chrono_tz::Tz,
-    pub display_zone: chrono_tz::Tz,
+    pub stored_zone: crate::zone::Zone,
+    pub display_zone: crate::zone::Zone,
     pub mysql_session_zone: Option<String>,
     pub engine_config: Option<PathBuf>,
     pub clock: Clock,
@@ -301,8 +301,8 @@ impl Options {
             insecure_listen: self.insecure_listen.unwrap_or(false),
             base_path: self.base_path.unwrap_or_else(|| "/waterline".into()),
             table_prefix: self.table_prefix.unwrap_or_default(),
-            stored_zone: self.stored_zone.unwrap_or(chrono_tz::UTC),
-            display_zone: self.display_zone.unwrap_or(chrono_tz::UTC),
+            stored_zone: self.stored_zone.unwrap_or(crate::zone::Zone::UTC),
+            display_zone: self.display_zone.unwrap_or(crate::zone::Zone::UTC),
             mysql_session_zone: self.mysql_session_zone,
             engine_config: self.engine_config,
             clock: self.clock.map_or(Clock::System, Clock::Frozen),
@@ -473,7 +473,7 @@ mod tests {
         let file = options("base_path = '/y'\nstored_zone = 'Europe/Berlin'");
         let config = flags.over(file).settle();
         assert_eq!(config.base_path, "/x");
-        assert_eq!(config.stored_zone, chrono_tz::Europe::Berlin);
+        assert_eq!(config.stored_zone, "Europe/Berlin".parse().unwrap());
         assert_eq!(config.listen.to_string(), "127.0.0.1:7420");
     }
 

@@ -11,3 +11,4 @@ pub mod demo;
 pub mod durable;
 pub mod run;
 pub mod web;
+pub mod zone;

@@ -177,6 +177,9 @@ impl Server {
                 "warn",
                 "--metrics-interval",
                 "3600",
+                // Beside other work a scan of a million rows may take its time.
+                "--statement-timeout",
+                "120",
             ])
             .stdout(Stdio::piped())
             .spawn()

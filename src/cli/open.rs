@@ -46,7 +46,7 @@ pub struct OpenArgs {
 
     /// Zone times are shown in, such as Europe/Berlin
     #[arg(long, env = "PLIMSOLL_DISPLAY_ZONE", value_name = "ZONE", value_parser = values::zone, default_value = "UTC")]
-    display_zone: chrono_tz::Tz,
+    display_zone: crate::zone::Zone,
 }
 
 pub async fn run(args: OpenArgs) -> Result<(), CliError> {

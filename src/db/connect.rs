@@ -19,7 +19,7 @@ pub struct Settings {
     /// The host application's table prefix.
     pub prefix: String,
     /// The zone the engine writes naive times in.
-    pub zone: chrono_tz::Tz,
+    pub zone: crate::zone::Zone,
     /// MySQL's session zone. The engine leaves it at the server's, and so do we: only then
     /// does a TIMESTAMP read back as the text the engine wrote.
     pub mysql_session_zone: Option<String>,
@@ -39,7 +39,7 @@ impl Settings {
         Self {
             url: url.into(),
             prefix: String::new(),
-            zone: chrono_tz::UTC,
+            zone: crate::zone::Zone::UTC,
             mysql_session_zone: None,
             read_only: true,
             create: false,

@@ -70,7 +70,7 @@ struct Shape<D: Driver> {
 }
 
 impl<D: Driver> Shape<D> {
-    fn of(row: &D::Row, zone: chrono_tz::Tz) -> Self {
+    fn of(row: &D::Row, zone: crate::zone::Zone) -> Self {
         let columns = row.columns();
         Self {
             decoders: columns.iter().map(D::decoder).collect(),
@@ -101,7 +101,7 @@ impl<D: Driver> Shape<D> {
 pub(super) fn stream<D>(
     connection: &mut D::Connection,
     statement: Statement,
-    zone: chrono_tz::Tz,
+    zone: crate::zone::Zone,
 ) -> BoxStream<'_, Result<Row, sqlx::Error>>
 where
     D: Driver,

@@ -42,7 +42,7 @@ enum Pool {
 pub struct Db {
     pool: Pool,
     prefix: Arc<str>,
-    zone: chrono_tz::Tz,
+    zone: crate::zone::Zone,
     stand_ins: Arc<StandIns>,
     read_only: bool,
     statement_timeout: Duration,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, NaiveDateTime, TimeZone as _, Utc};
+use chrono::{DateTime, NaiveDateTime, Utc};
 
 use super::{DbError, Val};
 
@@ -12,7 +12,7 @@ use super::{DbError, Val};
 pub(super) struct Columns {
     pub names: Vec<String>,
     /// The zone naive stored times are written in.
-    pub zone: chrono_tz::Tz,
+    pub zone: crate::zone::Zone,
 }
 
 /// One row. Getters move the value out and expect to be called in select order (any order
@@ -43,7 +43,7 @@ impl Row {
     /// A row that no database gave, its times in UTC.
     pub fn of(cells: impl IntoIterator<Item = (String, Val)>) -> Self {
         let (names, cells) = cells.into_iter().unzip();
-        let zone = chrono_tz::UTC;
+        let zone = crate::zone::Zone::UTC;
         Self::new(Arc::new(Columns { names, zone }), cells)
     }
 
@@ -198,19 +198,14 @@ fn wrong(column: &'static str, expected: &'static str, found: Val) -> DbError {
     }
 }
 
-fn from_zone(naive: NaiveDateTime, zone: chrono_tz::Tz) -> DateTime<Utc> {
-    if zone == chrono_tz::UTC {
-        return naive.and_utc();
-    }
-    // In the hour a clock is set back the stored text is ambiguous: take the earlier moment. In
-    // the hour that does not exist, read it as UTC rather than lose it.
-    zone.from_local_datetime(&naive)
-        .earliest()
-        .map_or_else(|| naive.and_utc(), |at| at.with_timezone(&Utc))
+fn from_zone(naive: NaiveDateTime, zone: crate::zone::Zone) -> DateTime<Utc> {
+    // In the hour a clock is set back the stored text is ambiguous: the earlier moment is taken.
+    // In the hour that does not exist, read it as UTC rather than lose it.
+    zone.moment(naive).unwrap_or_else(|| naive.and_utc())
 }
 
 /// A time the engine wrote in its own zone, from its text.
-pub(super) fn stored_time(text: &str, zone: chrono_tz::Tz) -> Option<DateTime<Utc>> {
+pub(super) fn stored_time(text: &str, zone: crate::zone::Zone) -> Option<DateTime<Utc>> {
     parse_time(text).map(|naive| from_zone(naive, zone))
 }
 
@@ -272,7 +267,7 @@ fn number(digits: &[u8]) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn row(zone: chrono_tz::Tz, cells: Vec<(&str, Val)>) -> Row {
+    fn row(zone: crate::zone::Zone, cells: Vec<(&str, Val)>) -> Row {
         let (names, cells) = cells
             .into_iter()
             .map(|(name, val)| (name.to_owned(), val))
@@ -299,7 +294,7 @@ mod tests {
             ("2026-04-05T12:11:12+02:00", "2026-04-05T10:11:12Z"),
             ("2026-04-05", "2026-04-05T00:00:00Z"),
         ] {
-            let got = row(chrono_tz::UTC, vec![("at", Val::from(text))])
+            let got = row(crate::zone::Zone::UTC, vec![("at", Val::from(text))])
                 .opt_time("at")
                 .unwrap()
                 .unwrap();
@@ -322,7 +317,7 @@ mod tests {
             "soon, very soon, now",
         ] {
             assert!(
-                row(chrono_tz::UTC, vec![("at", Val::from(text))])
+                row(crate::zone::Zone::UTC, vec![("at", Val::from(text))])
                     .opt_time("at")
                     .is_err(),
                 "{text}"
@@ -333,7 +328,7 @@ mod tests {
     #[test]
     fn the_stored_zone_applies_to_engine_times_only() {
         let mut r = row(
-            chrono_tz::Europe::Berlin,
+            "Europe/Berlin".parse().unwrap(),
             vec![
                 ("started_at", "2026-07-01 12:00:00".into()),
                 ("sort_timestamp", "2026-07-01 10:00:00".into()),
@@ -347,9 +342,12 @@ mod tests {
 
     #[test]
     fn a_wrong_kind_names_the_column() {
-        let error = row(chrono_tz::UTC, vec![("run_number", Val::from("seven"))])
-            .int("run_number")
-            .unwrap_err();
+        let error = row(
+            crate::zone::Zone::UTC,
+            vec![("run_number", Val::from("seven"))],
+        )
+        .int("run_number")
+        .unwrap_err();
         assert_eq!(
             error.to_string(),
             "column run_number: expected integer, found text"
@@ -359,12 +357,12 @@ mod tests {
     #[test]
     fn integers_beyond_63_bits_are_refused_not_wrapped() {
         assert!(
-            row(chrono_tz::UTC, vec![("n", Val::UInt(u64::MAX))])
+            row(crate::zone::Zone::UTC, vec![("n", Val::UInt(u64::MAX))])
                 .int("n")
                 .is_err()
         );
         assert_eq!(
-            row(chrono_tz::UTC, vec![("n", Val::UInt(7))])
+            row(crate::zone::Zone::UTC, vec![("n", Val::UInt(7))])
                 .int("n")
                 .unwrap(),
             7
@@ -374,7 +372,7 @@ mod tests {
     #[test]
     fn broken_json_is_kept_as_text() {
         let mut r = row(
-            chrono_tz::UTC,
+            crate::zone::Zone::UTC,
             vec![
                 ("a", "{\"x\":".into()),
                 ("b", "[]".into()),

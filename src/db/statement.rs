@@ -50,7 +50,7 @@ pub(super) type StandIns = BTreeMap<&'static str, String>;
 pub struct Statement {
     dialect: Dialect,
     prefix: std::sync::Arc<str>,
-    zone: chrono_tz::Tz,
+    zone: crate::zone::Zone,
     stand_ins: std::sync::Arc<StandIns>,
     sql: String,
     binds: Vec<Val>,
@@ -60,7 +60,7 @@ impl Statement {
     pub(super) fn new(
         dialect: Dialect,
         prefix: std::sync::Arc<str>,
-        zone: chrono_tz::Tz,
+        zone: crate::zone::Zone,
         stand_ins: std::sync::Arc<StandIns>,
     ) -> Self {
         Self {
@@ -103,7 +103,7 @@ impl Statement {
 
     /// A moment for a column the engine writes in its own zone.
     pub fn bind_time(&mut self, at: DateTime<Utc>) -> &mut Self {
-        let stored = at.with_timezone(&self.zone).naive_local();
+        let stored = self.zone.local(at).naive_local();
         self.bind(stored)
     }
 
@@ -115,7 +115,7 @@ impl Statement {
     /// A moment as the engine compares with it: cut to the whole second. On SQLite the comparison
     /// is textual, so the text must be without a fraction too.
     pub fn bind_second(&mut self, at: DateTime<Utc>) -> &mut Self {
-        let stored = at.with_timezone(&self.zone).naive_local();
+        let stored = self.zone.local(at).naive_local();
         self.bind_whole(stored)
     }
 
@@ -197,7 +197,7 @@ mod tests {
         Statement::new(
             dialect,
             "app_".into(),
-            chrono_tz::UTC,
+            crate::zone::Zone::UTC,
             std::sync::Arc::default(),
         )
     }
@@ -248,7 +248,12 @@ mod tests {
             ("workflow_runs", "workflow_runs as (…)".to_owned()),
             ("workflow_memos", "workflow_memos as (…)".to_owned()),
         ]);
-        let mut q = Statement::new(Dialect::Sqlite, "".into(), chrono_tz::UTC, stand_ins.into());
+        let mut q = Statement::new(
+            Dialect::Sqlite,
+            "".into(),
+            crate::zone::Zone::UTC,
+            stand_ins.into(),
+        );
         q.push("select id from {workflow_runs}");
         assert_eq!(
             q.into_parts().0,
@@ -269,7 +274,7 @@ mod tests {
         let mut q = Statement::new(
             Dialect::Sqlite,
             "".into(),
-            chrono_tz::Europe::Berlin,
+            "Europe/Berlin".parse().unwrap(),
             std::sync::Arc::default(),
         );
         q.bind_time(at).bind_utc(at);

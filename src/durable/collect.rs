@@ -58,6 +58,7 @@ impl Coverage {
             "runs": self.runs,
             "read_from": self.from,
             "read_until": self.until,
+            "whole_fleet_up_to": sweep::WHOLE_FLEET,
             "runs_per_pass": sweep::RUNS_PER_PASS,
             "events_per_pass": sweep::EVENTS_PER_PASS,
         })

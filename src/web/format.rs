@@ -1,8 +1,8 @@
 //! How numbers, times and ids are written on a page. Pure: the clock and the zone are
 //! arguments, and the examples are the specification.
 
+use crate::zone::Zone;
 use chrono::{DateTime, SecondsFormat, SubsecRound as _, TimeDelta, Utc};
-use chrono_tz::Tz;
 
 /// A length of time in its two largest units.
 ///
@@ -133,22 +133,22 @@ pub fn relative(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
 ///
 /// ```
 /// use chrono::{TimeZone, Utc};
-/// use plimsoll::web::format::absolute;
+/// use plimsoll::{web::format::absolute, zone::Zone};
 ///
 /// let at = Utc.with_ymd_and_hms(2026, 11, 15, 23, 50, 0).unwrap();
-/// assert_eq!(absolute(at, chrono_tz::UTC), "2026-11-15 23:50:00 UTC");
-/// assert_eq!(absolute(at, chrono_tz::Europe::Berlin), "2026-11-16 00:50:00 CET");
+/// assert_eq!(absolute(at, Zone::UTC), "2026-11-15 23:50:00 UTC");
+/// assert_eq!(absolute(at, "Europe/Berlin".parse().unwrap()), "2026-11-16 00:50:00 CET");
 /// // A zone without letters is named by its offset.
-/// assert_eq!(absolute(at, chrono_tz::America::Sao_Paulo), "2026-11-15 20:50:00 -03");
+/// assert_eq!(absolute(at, "America/Sao_Paulo".parse().unwrap()), "2026-11-15 20:50:00 -03");
 /// ```
-pub fn absolute(at: DateTime<Utc>, zone: Tz) -> String {
+pub fn absolute(at: DateTime<Utc>, zone: Zone) -> String {
     // Written out: chrono interprets a pattern anew for every value, and a page has many.
-    let at = at.with_timezone(&zone);
+    let local = zone.local(at);
     format!(
         "{} {} {}",
-        at.date_naive(),
-        at.time().trunc_subsecs(0),
-        at.offset()
+        local.date_naive(),
+        local.time().trunc_subsecs(0),
+        zone.letters(at)
     )
 }
 
@@ -156,10 +156,10 @@ pub fn absolute(at: DateTime<Utc>, zone: Tz) -> String {
 ///
 /// ```
 /// use chrono::{TimeZone, Utc};
-/// use plimsoll::web::format::span;
+/// use plimsoll::{web::format::span, zone::Zone};
 ///
 /// let at = |day, hour| Utc.with_ymd_and_hms(2026, 11, day, hour, 50, 0).unwrap();
-/// let zone = chrono_tz::UTC;
+/// let zone = Zone::UTC;
 /// assert_eq!(span(at(15, 23), at(15, 9), zone), "2026-11-15 23:50:00 to 09:50:00 UTC");
 /// assert_eq!(
 ///     span(at(15, 1), at(14, 9), zone),
@@ -167,7 +167,7 @@ pub fn absolute(at: DateTime<Utc>, zone: Tz) -> String {
 /// );
 /// assert_eq!(span(at(15, 1), at(15, 1), zone), "2026-11-15 01:50:00 UTC");
 /// // Across a change of the clocks both zones are named.
-/// let zone = chrono_tz::Europe::Berlin;
+/// let zone: Zone = "Europe/Berlin".parse().unwrap();
 /// let before = Utc.with_ymd_and_hms(2026, 10, 25, 0, 30, 0).unwrap();
 /// let after = Utc.with_ymd_and_hms(2026, 10, 25, 1, 30, 0).unwrap();
 /// assert_eq!(
@@ -175,19 +175,20 @@ pub fn absolute(at: DateTime<Utc>, zone: Tz) -> String {
 ///     "2026-10-25 02:30:00 CEST to 2026-10-25 02:30:00 CET"
 /// );
 /// ```
-pub fn span(from: DateTime<Utc>, to: DateTime<Utc>, zone: Tz) -> String {
+pub fn span(from: DateTime<Utc>, to: DateTime<Utc>, zone: Zone) -> String {
     if from == to {
         return absolute(from, zone);
     }
-    let (from, to) = (from.with_timezone(&zone), to.with_timezone(&zone));
-    let (start, end) = if from.offset() != to.offset() {
-        ("%Y-%m-%d %H:%M:%S %Z", "%Y-%m-%d %H:%M:%S %Z")
-    } else if from.date_naive() == to.date_naive() {
-        ("%Y-%m-%d %H:%M:%S", "%H:%M:%S %Z")
-    } else {
-        ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S %Z")
-    };
-    format!("{} to {}", from.format(start), to.format(end))
+    let (start, end) = (zone.local(from), zone.local(to));
+    if start.offset() != end.offset() {
+        return format!("{} to {}", absolute(from, zone), absolute(to, zone));
+    }
+    let start_text = start.format("%Y-%m-%d %H:%M:%S");
+    if start.date_naive() == end.date_naive() {
+        let end = end.format("%H:%M:%S");
+        return format!("{start_text} to {end} {}", zone.letters(to));
+    }
+    format!("{start_text} to {}", absolute(to, zone))
 }
 
 /// A whole number with thousands separated.
@@ -301,7 +302,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    pub fn new(at: DateTime<Utc>, now: DateTime<Utc>, zone: Tz) -> Self {
+    pub fn new(at: DateTime<Utc>, now: DateTime<Utc>, zone: Zone) -> Self {
         Self {
             machine: at.to_rfc3339_opts(SecondsFormat::AutoSi, true),
             absolute: absolute(at, zone),

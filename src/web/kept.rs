@@ -6,9 +6,8 @@
 use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
-use chrono_tz::Tz;
 
-use crate::run::page::Page;
+use crate::{run::page::Page, zone::Zone};
 
 /// How old a page may be.
 const AGE: Duration = Duration::from_secs(10);
@@ -23,7 +22,7 @@ pub struct Key {
     pub run_id: String,
     pub query: Option<String>,
     /// The zone in which the query's times are meant.
-    pub zone: Tz,
+    pub zone: Zone,
 }
 
 #[derive(Debug)]

@@ -10,12 +10,11 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, Uri, header};
 use chrono::{DateTime, Utc};
-use chrono_tz::Tz;
 
-use crate::web::assets::Assets;
 use crate::web::filters::Shown;
 use crate::web::format::Moment;
 use crate::web::state::{App, BasePath, VERSION};
+use crate::{web::assets::Assets, zone::Zone};
 
 /// The entries of the main menu, in its order. An entry is added with its page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +84,7 @@ impl Theme {
 pub struct Choices {
     pub theme: Theme,
     /// None is the zone this server was started with.
-    pub zone: Option<Tz>,
+    pub zone: Option<Zone>,
 }
 
 impl Choices {
@@ -117,9 +116,9 @@ pub struct Layout {
     pub base: BasePath,
     pub theme: Theme,
     /// The one zone times are shown and read in.
-    pub zone: Tz,
+    pub zone: Zone,
     /// The zone this server was started with.
-    pub home_zone: Tz,
+    pub home_zone: Zone,
     /// One "now" for the whole page.
     pub now: DateTime<Utc>,
     pub read_only: bool,
@@ -213,7 +212,7 @@ impl Layout {
 
     /// Zones offered by name: UTC, and this server's own.
     pub fn zones(&self) -> Vec<&'static str> {
-        let mut zones = vec![Tz::UTC.name(), self.home_zone.name()];
+        let mut zones = vec![Zone::UTC.name(), self.home_zone.name()];
         zones.dedup();
         zones
     }

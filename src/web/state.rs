@@ -7,9 +7,6 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono_tz::Tz;
-
-use crate::clock::Clock;
 use crate::db::Db;
 use crate::durable::engine_config::EngineConfig;
 use crate::durable::export::{Policy, SigningKey};
@@ -23,6 +20,7 @@ use crate::web::error::AppError;
 use crate::web::kept::KeptPages;
 use crate::web::origin::Forms;
 use crate::web::telemetry::Telemetry;
+use crate::{clock::Clock, zone::Zone};
 
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -35,7 +33,7 @@ pub struct Settings {
     pub base: BasePath,
     pub clock: Clock,
     /// The one zone times are shown in.
-    pub zone: Tz,
+    pub zone: Zone,
     /// What may be repaired, and how; without it nothing is ever written.
     pub repairs: Option<Repairs>,
     /// What makes our forms ours.
@@ -87,7 +85,7 @@ impl Default for Settings {
         Self {
             base: BasePath::default(),
             clock: Clock::System,
-            zone: Tz::UTC,
+            zone: Zone::UTC,
             repairs: None,
             forms: Forms::default(),
             demo: false,

@@ -28,10 +28,11 @@ on_every_database! {
             let projected = Projected::of(Context { snapshot: &run, now, config: &config });
             let diagnosis = diagnose(&projected);
             assert!(!diagnosis.evidence.is_empty(), "{} cites nothing", situation.name);
+            let evidence: Vec<&str> = diagnosis.evidence.iter().map(|row| row.shows.as_str()).collect();
             writeln!(
                 told,
-                "{}\n    {}: {}\n    {}",
-                situation.name, diagnosis.code, diagnosis.sentence, diagnosis.next_step
+                "{}\n    {}: {}\n    {}\n    [{}]",
+                situation.name, diagnosis.code, diagnosis.sentence, diagnosis.next_step, evidence.join("] [")
             )
             .unwrap();
         }

@@ -158,7 +158,7 @@ on_every_database! {
 
         let mut all = Vec::new();
         for params in QUERIES {
-            let (filter, errors) = Filter::parse(params.iter().copied(), &[], now(), chrono_tz::UTC);
+            let (filter, errors) = Filter::parse(params.iter().copied(), &[], now(), plimsoll::zone::Zone::UTC);
             assert!(errors.is_empty(), "{errors:?}");
             let named = Box::pin(statements(&db.read_only, &filter)).await;
             all.extend(named.into_iter().map(|(what, statement)| (format!("{params:?}, {what}"), statement)));

@@ -133,7 +133,7 @@ on_every_database! {
             .push(")");
         tx.execute(q).await.unwrap();
         tx.commit().await.unwrap();
-        let berlin = db.open(|settings| settings.zone = chrono_tz::Europe::Berlin).await;
+        let berlin = db.open(|settings| settings.zone = "Europe/Berlin".parse().unwrap()).await;
         let at: chrono::DateTime<chrono::Utc> = "2026-07-01T10:00:00.5Z".parse().unwrap();
         let mut q = berlin.statement();
         q.push("select started_at, sort_timestamp from {workflow_run_summaries} where started_at = ")

@@ -128,7 +128,7 @@ fn repaired(dump: &Dump) -> Vec<(String, String)> {
 
 on_every_database! {
     async fn a_set_is_repaired_but_for_the_run_that_changed(db: TestDb) {
-        let situations = shop::fill(&db).await;
+        let situations = shop::fill_short(&db).await;
         let server = server(&db, Mode::Direct);
         let [one, other, changed] = ["activity-task-lost", "signal-task-lost", "update-task-lost"].map(|name| find(&situations, name));
         let closed = find(&situations, "completed");
@@ -168,7 +168,7 @@ on_every_database! {
     }
 
     async fn what_is_stopped_leaves_the_rest_alone(db: TestDb) {
-        let _situations = shop::fill(&db).await;
+        let _situations = shop::fill_short(&db).await;
         let server = server(&db, Mode::Direct);
         let place = place(&choose(&server, "?needs_repair=1", "matching", &[]).await);
         let page = settled(&server, &place).await;
@@ -189,7 +189,7 @@ on_every_database! {
     }
 
     async fn a_set_is_what_was_chosen_and_never_more(db: TestDb) {
-        shop::fill(&db).await;
+        shop::fill_short(&db).await;
         let server = server(&db, Mode::Direct);
         // Without a filter there is no "all", and a form that asks for it gets nothing.
         let page = server.get(LIST).await.text();
@@ -222,7 +222,7 @@ on_every_database! {
     }
 
     async fn who_may_not_write_begins_nothing(db: TestDb) {
-        let situations = shop::fill(&db).await;
+        let situations = shop::fill_short(&db).await;
         let lost = find(&situations, "activity-task-lost");
         let before = row_diff::dump(&db.read_only).await;
         let ids = [lost.run_id.as_str()];

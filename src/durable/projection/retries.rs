@@ -20,6 +20,10 @@ const LISTED: usize = 10;
 /// The latest `ActivityRetryScheduled`, by the engine's names.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Scheduled {
+    #[serde(skip)]
+    pub event_id: String,
+    #[serde(skip)]
+    pub event_sequence: i64,
     /// The task that carries the next try.
     pub retry_task_id: Option<String>,
     pub retry_of_task_id: Option<String>,
@@ -44,6 +48,8 @@ impl Scheduled {
     /// All but the policy, which is read once, from the last event that has it.
     pub(super) fn of(event: &HistoryEvent, payload: &ActivityEvent) -> Self {
         Self {
+            event_id: event.id.clone(),
+            event_sequence: event.sequence,
             retry_task_id: payload.retry_task_id.0.clone(),
             retry_of_task_id: payload.retry_of_task_id.0.clone(),
             retry_after_attempt_id: payload.retry_after_attempt_id.0.clone(),

@@ -11,8 +11,10 @@ const LONG: f64 = 0.2;
 const READABLE: f64 = 0.2;
 /// Shorter stretches are never folded, in seconds.
 const SHORT: f64 = 2.0;
-/// How much of a stretch stays unfolded at its ends, so that what ends and begins there is seen.
-const EDGE: f64 = 0.03;
+/// How much of a stretch stays unfolded at its ends, so that what ends and begins there is seen:
+/// more after what came before it, where a try ahead is drawn.
+const AFTER: f64 = 0.06;
+const BEFORE: f64 = 0.03;
 /// Room left free at both ends.
 const MARGIN: f64 = 1.5;
 
@@ -204,10 +206,10 @@ fn idle(
         left -= length;
     }
     for (start, end) in &mut folds {
-        let edge = (left * EDGE).min(seconds(*end - *start) * 0.1);
-        let edge = TimeDelta::milliseconds(to_ms(edge));
-        *start += edge;
-        *end -= edge;
+        let most = seconds(*end - *start) * 0.1;
+        let edge = |share: f64| TimeDelta::milliseconds(to_ms((left * share).min(most)));
+        *start += edge(AFTER);
+        *end -= edge(BEFORE);
     }
     folds.sort_unstable();
     folds

@@ -4,12 +4,11 @@
 use axum::extract::{Form, State};
 use axum::http::header::SET_COOKIE;
 use axum::response::{AppendHeaders, IntoResponse, Redirect};
-use chrono_tz::Tz;
 use serde::Deserialize;
 
-use crate::web::error::AppError;
 use crate::web::layout::{Choices, Theme};
 use crate::web::state::{App, BasePath};
+use crate::{web::error::AppError, zone::Zone};
 
 #[derive(Debug, Deserialize)]
 pub struct ThemeChoice {
@@ -37,7 +36,7 @@ pub async fn zone(
     State(app): State<App>,
     Form(choice): Form<ZoneChoice>,
 ) -> Result<impl IntoResponse, AppError> {
-    let zone: Tz = choice.zone.trim().parse().map_err(|_| {
+    let zone: Zone = choice.zone.trim().parse().map_err(|_| {
         AppError::invalid(
             "zone",
             "Not a zone Plimsoll knows; write one such as UTC or Europe/Berlin.",

@@ -3,8 +3,7 @@
 //! Whether the engine's stored projections still say what history says, and whether rows lost
 //! their run, cannot be counted without reading both: for a million runs that is gigabytes. A
 //! pass reads the next runs in the order of their ids and adds them up; after the last one the
-//! sums are whole and the walk starts again. A fleet within the bound is walked whole in every
-//! pass.
+//! sums are whole and the walk starts again. A small fleet is walked whole in every pass.
 
 use super::{
     counted,
@@ -18,8 +17,10 @@ use crate::{
     },
 };
 
-/// At most this many runs are read in one pass,
-pub const RUNS_PER_PASS: u32 = 1_000;
+/// A fleet of at most this many runs is read in one pass;
+pub const WHOLE_FLEET: u32 = 1_000;
+/// of a larger one this many,
+pub const RUNS_PER_PASS: u32 = 250;
 /// and no more of them once they have this many events.
 pub const EVENTS_PER_PASS: i64 = 50_000;
 
@@ -181,12 +182,16 @@ async fn end_of_stretch(
     let mut q = snapshot.statement();
     q.push("select id, last_history_sequence from {workflow_runs} where ");
     Which::Range { after, until: None }.push(&mut q, "id");
-    q.push(" order by id limit ").bind(RUNS_PER_PASS + 1);
+    q.push(" order by id limit ").bind(WHOLE_FLEET + 1);
     let rows = snapshot.fetch(q).await?;
+    let most = match after {
+        None if rows.len() <= WHOLE_FLEET as usize => WHOLE_FLEET,
+        _ => RUNS_PER_PASS,
+    };
     let mut events = 0_i64;
     let mut last = None;
     for (n, mut row) in rows.into_iter().enumerate() {
-        if n >= RUNS_PER_PASS as usize || (n > 0 && events >= EVENTS_PER_PASS) {
+        if n >= most as usize || (n > 0 && events >= EVENTS_PER_PASS) {
             return Ok(last);
         }
         last = Some(row.text("id")?);

@@ -234,7 +234,8 @@ mod tests {
 
     fn filter(params: &[(&str, &str)]) -> Filter {
         let now = "2026-11-15T12:00:00Z".parse().unwrap();
-        let (filter, errors) = Filter::parse(params.iter().copied(), &[], now, chrono_tz::UTC);
+        let (filter, errors) =
+            Filter::parse(params.iter().copied(), &[], now, crate::zone::Zone::UTC);
         assert!(errors.is_empty(), "{errors:?}");
         filter
     }

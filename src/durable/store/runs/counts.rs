@@ -179,7 +179,7 @@ async fn count_needs_repair(
     snapshot: &mut Snapshot,
     now: DateTime<Utc>,
 ) -> Result<Capped, DbError> {
-    let (filter, _) = Filter::parse([("needs_repair", "1")], &[], now, chrono_tz::UTC);
+    let (filter, _) = Filter::parse([("needs_repair", "1")], &[], now, crate::zone::Zone::UTC);
     let request = PageRequest {
         filter,
         direction: Direction::NewestFirst,

@@ -1,7 +1,7 @@
 //! The list's filters: one table of fields that the URL, the chips, the form and the query all
 //! read. A value that cannot be meant is an error with its name, never silently "all".
 
-use chrono::{DateTime, Duration, NaiveDate, NaiveDateTime, TimeZone as _, Utc};
+use chrono::{DateTime, Duration, NaiveDate, NaiveDateTime, Utc};
 
 use crate::durable::{
     projection::{repair_gate::RepairState, task_problem::TaskProblem},
@@ -226,7 +226,7 @@ impl Filter {
         params: impl IntoIterator<Item = (&'a str, &'a str)>,
         others: &[&str],
         now: DateTime<Utc>,
-        zone: chrono_tz::Tz,
+        zone: crate::zone::Zone,
     ) -> (Self, Vec<FilterError>) {
         let mut filter = Self::default();
         let mut errors = Vec::new();
@@ -277,7 +277,7 @@ fn parse_term(
     param: &str,
     value: &str,
     now: DateTime<Utc>,
-    zone: chrono_tz::Tz,
+    zone: crate::zone::Zone,
 ) -> Result<Term, String> {
     let (name, key) = match param.strip_suffix(']').and_then(|p| p.split_once('[')) {
         Some(("contains", field)) => (format!("{field}_contains"), None),
@@ -417,7 +417,7 @@ fn within(value: &str) -> Result<Duration, String> {
 }
 
 /// A moment: with its own zone, or in the page's.
-pub fn moment(value: &str, zone: chrono_tz::Tz) -> Result<DateTime<Utc>, String> {
+pub fn moment(value: &str, zone: crate::zone::Zone) -> Result<DateTime<Utc>, String> {
     if let Ok(at) = DateTime::parse_from_rfc3339(value) {
         return Ok(at.to_utc());
     }
@@ -437,9 +437,7 @@ pub fn moment(value: &str, zone: chrono_tz::Tz) -> Result<DateTime<Utc>, String>
     .ok_or_else(|| {
         format!("{value:?} is not a time; write 2026-11-15T23:50 ({zone}) or 2026-11-15T23:50:00Z")
     })?;
-    zone.from_local_datetime(&naive)
-        .earliest()
-        .map(|at| at.to_utc())
+    zone.moment(naive)
         .ok_or_else(|| format!("{value} does not exist in {zone}: the clock was set forward"))
 }
 
@@ -449,7 +447,7 @@ mod tests {
 
     fn parse(param: &str, value: &str) -> Result<Term, String> {
         let now = "2026-11-15T12:00:00Z".parse().unwrap();
-        parse_term(param, value, now, chrono_tz::Europe::Berlin)
+        parse_term(param, value, now, "Europe/Berlin".parse().unwrap())
     }
 
     #[test]
@@ -521,7 +519,7 @@ mod tests {
             ],
             &["page"],
             now,
-            chrono_tz::UTC,
+            crate::zone::Zone::UTC,
         );
         assert_eq!(errors.len(), 1);
         assert_eq!(errors[0].param, "status");

@@ -2,11 +2,11 @@
 //! with the same figures.
 
 use chrono::{DateTime, Datelike as _, Timelike as _};
-use chrono_tz::Tz;
 
 use crate::{
     durable::metrics::dashboard::TrendsSeries,
     web::format::{absolute, number},
+    zone::Zone,
 };
 
 /// Pixels: one hour is four wide, the tallest is a hundred high.
@@ -40,7 +40,7 @@ pub struct Row {
 }
 
 impl Chart {
-    pub fn of(series: &TrendsSeries, zone: Tz) -> Self {
+    pub fn of(series: &TrendsSeries, zone: Zone) -> Self {
         let hours: Vec<(i64, i64, i64)> = series
             .timestamps
             .iter()
@@ -58,11 +58,7 @@ impl Chart {
             0 => 0,
             runs => (runs * HEIGHT / most.max(1)).max(2),
         };
-        let local = |at: i64| {
-            DateTime::from_timestamp_millis(at)
-                .unwrap_or_default()
-                .with_timezone(&zone)
-        };
+        let local = |at: i64| zone.local(DateTime::from_timestamp_millis(at).unwrap_or_default());
         Self {
             width: hours.len() * HOUR,
             columns: hours
@@ -135,7 +131,7 @@ mod tests {
             completed: vec![5_000, 0],
             failed: vec![1, 0],
         };
-        let chart = Chart::of(&series, Tz::UTC);
+        let chart = Chart::of(&series, Zone::UTC);
         assert_eq!(chart.columns.len(), 1);
         assert_eq!(chart.columns[0].failed, (108, 2));
         assert_eq!(chart.rows.len(), 1);

@@ -412,7 +412,7 @@ impl RunView {
         } else {
             "%H:%M:%S"
         };
-        at.with_timezone(&self.layout.zone).format(form).to_string()
+        self.layout.zone.local(*at).format(form).to_string()
     }
 
     /// From when to when the timeline is.

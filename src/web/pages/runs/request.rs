@@ -2,11 +2,11 @@
 
 use axum::{extract::FromRequestParts, http::request::Parts};
 use chrono::{DateTime, Utc};
-use chrono_tz::Tz;
 
 use crate::{
     durable::store::runs::{Cursor, Direction, Filter, FilterError, PageRequest},
     web::{layout::Choices, state::App},
+    zone::Zone,
 };
 
 pub const SIZES: [u32; 3] = [25, 50, 100];
@@ -35,7 +35,7 @@ pub struct ListRequest {
     /// The URL carries blank fields of a form; the tidy one says the same.
     pub untidy: bool,
     /// Times without a zone of their own are in this one.
-    pub zone: Tz,
+    pub zone: Zone,
 }
 
 impl FromRequestParts<App> for ListRequest {
@@ -57,7 +57,7 @@ impl ListRequest {
         format!("{} {}", self.zone, self.query())
     }
 
-    pub fn parse(query: &str, now: DateTime<Utc>, zone: Tz) -> Self {
+    pub fn parse(query: &str, now: DateTime<Utc>, zone: Zone) -> Self {
         let mut params: Vec<(String, String)> = url::form_urlencoded::parse(query.as_bytes())
             .into_owned()
             .collect();
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     fn list(query: &str) -> ListRequest {
-        ListRequest::parse(query, Utc::now(), Tz::UTC)
+        ListRequest::parse(query, Utc::now(), Zone::UTC)
     }
 
     #[test]

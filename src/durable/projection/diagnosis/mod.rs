@@ -1,8 +1,9 @@
 //! One sentence and one next step for any run. Every clause rests on a row that is cited; a
 //! state we do not know is named raw.
 
-use chrono::{DateTime, Utc};
+mod draft;
 
+use self::draft::Draft;
 use super::{
     activities::Activity,
     ending::{Ending, ending},
@@ -14,7 +15,10 @@ use super::{
 };
 use crate::{
     durable::stored::{ClosedReason, EventType, LivenessState, RunStatus, WaitKind},
-    run::diagnosis::{Actor, Citation, Diagnosis},
+    run::{
+        diagnosis::{Actor, Citation, Diagnosis},
+        fact::anchor,
+    },
 };
 
 pub fn diagnose(p: &Projected<'_>) -> Diagnosis {
@@ -95,6 +99,11 @@ fn failed(p: &Projected<'_>, draft: Draft) -> Diagnosis {
             format!("Failed: it ran into the engine's limit {kind}. {message}"),
             "Make the workflow do less at once, or raise the limit in the engine's configuration.",
         ),
+        ("activity", _, Some(name)) if cause.is_some_and(|cause| cause.non_retryable) => (
+            "failed_non_retryable",
+            format!("Failed because {name} failed with an error that is never retried: {message}"),
+            "Fix what the activity reports, then start the workflow again.",
+        ),
         ("activity", _, Some(name)) => (
             "failed_activity",
             format!("Failed because {name} failed for good: {message}"),
@@ -151,6 +160,10 @@ fn open(p: &Projected<'_>) -> Diagnosis {
         Some(wait) => draft.cite_wait(wait),
         None => draft,
     };
+    let draft = match awaited_activity(p) {
+        Some(activity) => draft.cite_activity(activity),
+        None => draft,
+    };
     let what = waiting_for(p, wait);
     let run = &p.cx.snapshot.run;
     let deadline = [run.run_deadline_at, run.execution_deadline_at]
@@ -158,7 +171,7 @@ fn open(p: &Projected<'_>) -> Diagnosis {
         .flatten()
         .min();
     if deadline.is_some_and(|deadline| deadline <= p.cx.now) {
-        return draft.until(deadline).say(
+        return draft.cite_deadline(deadline).until(deadline).say(
             "deadline_passed",
             format!("Its deadline has passed and the engine has not closed it yet; it was waiting for {what}."),
             "The engine closes it with its next repair pass. If it stays open, check that the pass runs.",
@@ -350,8 +363,8 @@ fn repair(p: &Projected<'_>, draft: Draft, next: Option<&Task>, what: &str) -> D
                 .expected_task_id
                 .clone()
                 .unwrap_or_else(|| task.id.clone()),
-            shows: "the task that should be here is gone".into(),
-            anchor: Some(format!("task-{}", task.id)),
+            shows: format!("no row for this {} task", task.r#type),
+            anchor: Some(anchor("task", &task.id)),
         }),
         None => draft,
     };
@@ -402,6 +415,14 @@ fn repair(p: &Projected<'_>, draft: Draft, next: Option<&Task>, what: &str) -> D
 
 // --- words
 
+fn awaited_activity<'p>(p: &'p Projected<'_>) -> Option<&'p Activity> {
+    let id = p.standing.resume_source_id.as_deref()?;
+    match p.standing.wait_kind {
+        Some(WaitKind::Activity) => p.activities.iter().find(|activity| activity.id == id),
+        _ => None,
+    }
+}
+
 /// What the run waits for, by name.
 fn waiting_for(p: &Projected<'_>, wait: Option<&Wait>) -> String {
     let standing = &p.standing;
@@ -409,16 +430,10 @@ fn waiting_for(p: &Projected<'_>, wait: Option<&Wait>) -> String {
         name.map_or_else(|| format!("a {kind}"), |name| format!("{kind} {name}"))
     };
     match &standing.wait_kind {
-        Some(WaitKind::Activity) => {
-            let activity = standing
-                .resume_source_id
-                .as_deref()
-                .and_then(|id| p.activities.iter().find(|activity| activity.id == id));
-            activity.and_then(Activity::name).map_or_else(
-                || "an activity".to_owned(),
-                |name| format!("activity {name}"),
-            )
-        }
+        Some(WaitKind::Activity) => awaited_activity(p).and_then(Activity::name).map_or_else(
+            || "an activity".to_owned(),
+            |name| format!("activity {name}"),
+        ),
         Some(WaitKind::Signal) => {
             let signal = standing.resume_source_id.as_deref().and_then(|id| {
                 p.signals
@@ -457,149 +472,4 @@ fn first_line(text: &str) -> &str {
     text.lines()
         .find(|line| !line.trim().is_empty())
         .unwrap_or("without a message")
-}
-
-/// A sentence may begin with the name of a kind.
-fn capitalised(sentence: &str) -> String {
-    let mut chars = sentence.chars();
-    chars.next().map_or_else(String::new, |first| {
-        first.to_uppercase().chain(chars).collect()
-    })
-}
-
-/// A diagnosis whose evidence is being gathered.
-struct Draft<'p> {
-    p: &'p Projected<'p>,
-    since: Option<DateTime<Utc>>,
-    until: Option<DateTime<Utc>>,
-    evidence: Vec<Citation>,
-}
-
-impl<'p> Draft<'p> {
-    fn new(p: &'p Projected<'_>) -> Self {
-        let run = &p.cx.snapshot.run;
-        Self {
-            since: if run.status.is_terminal() {
-                run.closed_at
-            } else {
-                p.standing.wait_started_at.or(run.last_progress_at)
-            },
-            until: p.standing.wait_deadline_at,
-            evidence: Vec::new(),
-            p,
-        }
-    }
-
-    fn until(mut self, at: Option<DateTime<Utc>>) -> Self {
-        self.until = at;
-        self
-    }
-
-    fn cite(mut self, citation: Citation) -> Self {
-        if !self.evidence.contains(&citation) {
-            self.evidence.push(citation);
-        }
-        self
-    }
-
-    fn cite_run(self) -> Self {
-        let run = &self.p.cx.snapshot.run;
-        let shows = match &run.closed_reason {
-            Some(reason) => format!("status {}, closed_reason {reason}", run.status),
-            None => format!("status {}", run.status),
-        };
-        let id = run.id.clone();
-        self.cite(Citation {
-            table: "workflow_runs",
-            id,
-            shows,
-            anchor: None,
-        })
-    }
-
-    /// The last event of this type.
-    fn cite_event(self, event_type: &EventType) -> Self {
-        match self
-            .p
-            .cx
-            .snapshot
-            .events
-            .iter()
-            .rfind(|event| event.event_type == *event_type)
-        {
-            Some(event) => {
-                let citation = Citation {
-                    table: "workflow_history_events",
-                    id: event.id.clone(),
-                    shows: format!("event {} {event_type}", event.sequence),
-                    anchor: Some(format!("event-{}", event.sequence)),
-                };
-                self.cite(citation)
-            }
-            None => self,
-        }
-    }
-
-    fn cite_failure(self, failure: &Failure) -> Self {
-        let category = failure
-            .failure_category
-            .as_ref()
-            .map_or("unclassified", |category| category.as_str());
-        let shows = match failure.event_sequence {
-            Some(sequence) => format!("event {sequence}, category {category}"),
-            None => format!("category {category}, known from its row alone"),
-        };
-        self.cite(Citation {
-            table: "workflow_failures",
-            id: failure.id.clone(),
-            shows,
-            anchor: Some(format!("failure-{}", failure.id)),
-        })
-    }
-
-    fn cite_task(self, task: Option<&Task>) -> Self {
-        match task {
-            Some(task) => {
-                let shows = format!("{} task, {}", task.r#type, task.transport_state);
-                self.cite(Citation {
-                    table: "workflow_tasks",
-                    id: task.id.clone(),
-                    shows,
-                    anchor: Some(format!("task-{}", task.id)),
-                })
-            }
-            None => self,
-        }
-    }
-
-    fn cite_wait(self, wait: &Wait) -> Self {
-        let shows = match wait.history_authority {
-            Some(authority) => format!("{} wait, {}, by {authority}", wait.kind, wait.status),
-            None => format!("{} wait, {}", wait.kind, wait.status),
-        };
-        self.cite(Citation {
-            table: "workflow_run_waits",
-            id: wait.id.clone(),
-            shows,
-            anchor: Some(format!("wait-{}", wait.id)),
-        })
-    }
-
-    fn say(
-        self,
-        code: &'static str,
-        sentence: impl Into<String>,
-        next_step: &str,
-        actor: Actor,
-    ) -> Diagnosis {
-        Diagnosis {
-            code,
-            sentence: capitalised(&sentence.into()),
-            next_step: next_step.to_owned(),
-            actor,
-            since: self.since,
-            until: self.until,
-            evidence: self.evidence,
-        }
-    }
 }

@@ -1,0 +1,216 @@
+//! A diagnosis on its way: the rows it rests on are gathered before it is said.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+
+use crate::{
+    durable::{
+        projection::{
+            activities::Activity, failures::Failure, projected::Projected, tasks::Task, waits::Wait,
+        },
+        stored::EventType,
+    },
+    run::{
+        diagnosis::{Actor, Citation, Diagnosis},
+        fact::anchor,
+    },
+};
+
+/// A diagnosis whose evidence is being gathered.
+pub(super) struct Draft<'p> {
+    p: &'p Projected<'p>,
+    since: Option<DateTime<Utc>>,
+    until: Option<DateTime<Utc>>,
+    evidence: Vec<Citation>,
+}
+
+impl<'p> Draft<'p> {
+    pub(super) fn new(p: &'p Projected<'_>) -> Self {
+        let run = &p.cx.snapshot.run;
+        Self {
+            since: if run.status.is_terminal() {
+                run.closed_at
+            } else {
+                p.standing.wait_started_at.or(run.last_progress_at)
+            },
+            until: p.standing.wait_deadline_at,
+            evidence: Vec::new(),
+            p,
+        }
+    }
+
+    pub(super) fn until(mut self, at: Option<DateTime<Utc>>) -> Self {
+        self.until = at;
+        self
+    }
+
+    pub(super) fn cite(mut self, citation: Citation) -> Self {
+        if !self.evidence.contains(&citation) {
+            self.evidence.push(citation);
+        }
+        self
+    }
+
+    pub(super) fn cite_run(self) -> Self {
+        let run = &self.p.cx.snapshot.run;
+        let shows = match &run.closed_reason {
+            Some(reason) => format!("status {}, closed_reason {reason}", run.status),
+            None => format!("status {}", run.status),
+        };
+        let id = run.id.clone();
+        self.cite(Citation {
+            table: "workflow_runs",
+            id,
+            shows,
+            anchor: None,
+        })
+    }
+
+    /// The last event of this type.
+    pub(super) fn cite_event(self, event_type: &EventType) -> Self {
+        match self
+            .p
+            .cx
+            .snapshot
+            .events
+            .iter()
+            .rfind(|event| event.event_type == *event_type)
+        {
+            Some(event) => {
+                let citation = Citation {
+                    table: "workflow_history_events",
+                    id: event.id.clone(),
+                    shows: format!("event {} {event_type}", event.sequence),
+                    anchor: Some(anchor("event", &event.sequence.to_string())),
+                };
+                self.cite(citation)
+            }
+            None => self,
+        }
+    }
+
+    /// An event by its number, and its type where it can be read.
+    fn event(&self, sequence: i64) -> String {
+        let events = &self.p.cx.snapshot.events;
+        match events.iter().find(|event| event.sequence == sequence) {
+            Some(event) => format!("event {sequence} {}", event.event_type),
+            None => format!("event {sequence}"),
+        }
+    }
+
+    /// Whichever of the run's two deadlines stands at this moment.
+    pub(super) fn cite_deadline(self, at: Option<DateTime<Utc>>) -> Self {
+        let run = &self.p.cx.snapshot.run;
+        let Some(at) = at else { return self };
+        let column = if run.run_deadline_at == Some(at) {
+            "run_deadline_at"
+        } else {
+            "execution_deadline_at"
+        };
+        let citation = Citation {
+            table: "workflow_runs",
+            id: run.id.clone(),
+            shows: format!("{column} {}", at.to_rfc3339_opts(SecondsFormat::Secs, true)),
+            anchor: None,
+        };
+        self.cite(citation)
+    }
+
+    /// How far it is, and the retry the engine wrote down for it.
+    pub(super) fn cite_activity(self, activity: &Activity) -> Self {
+        let name = activity.name().unwrap_or("activity");
+        let tried = match activity.attempt_count {
+            0 => "not tried".to_owned(),
+            1 => "tried once".to_owned(),
+            times => format!("tried {times} times"),
+        };
+        let draft = self.cite(Citation {
+            table: "activity_executions",
+            id: activity.id.clone(),
+            shows: format!("{name} {}, {tried}", activity.status),
+            anchor: Some(anchor("activity", &activity.id)),
+        });
+        match &activity.retry {
+            Some(retry) => {
+                let citation = Citation {
+                    table: "workflow_history_events",
+                    id: retry.event_id.clone(),
+                    shows: draft.event(retry.event_sequence),
+                    anchor: Some(anchor("event", &retry.event_sequence.to_string())),
+                };
+                draft.cite(citation)
+            }
+            None => draft,
+        }
+    }
+
+    pub(super) fn cite_failure(self, failure: &Failure) -> Self {
+        let category = failure
+            .failure_category
+            .as_ref()
+            .map_or("unclassified", |category| category.as_str());
+        let shows = match failure.event_sequence {
+            Some(sequence) => format!("{}, category {category}", self.event(sequence)),
+            None => format!("category {category}, known from its row alone"),
+        };
+        self.cite(Citation {
+            table: "workflow_failures",
+            id: failure.id.clone(),
+            shows,
+            anchor: Some(anchor("failure", &failure.id)),
+        })
+    }
+
+    pub(super) fn cite_task(self, task: Option<&Task>) -> Self {
+        match task {
+            Some(task) => {
+                let shows = format!("{} task, {}", task.r#type, task.transport_state);
+                self.cite(Citation {
+                    table: "workflow_tasks",
+                    id: task.id.clone(),
+                    shows,
+                    anchor: Some(anchor("task", &task.id)),
+                })
+            }
+            None => self,
+        }
+    }
+
+    pub(super) fn cite_wait(self, wait: &Wait) -> Self {
+        let shows = match wait.history_authority {
+            Some(authority) => format!("{} wait, {}, by {authority}", wait.kind, wait.status),
+            None => format!("{} wait, {}", wait.kind, wait.status),
+        };
+        self.cite(Citation {
+            table: "workflow_run_waits",
+            id: wait.id.clone(),
+            shows,
+            anchor: Some(anchor("wait", &wait.id)),
+        })
+    }
+
+    pub(super) fn say(
+        self,
+        code: &'static str,
+        sentence: impl Into<String>,
+        next_step: &str,
+        actor: Actor,
+    ) -> Diagnosis {
+        Diagnosis {
+            code,
+            sentence: capitalised(&sentence.into()),
+            next_step: next_step.to_owned(),
+            actor,
+            since: self.since,
+            until: self.until,
+            evidence: self.evidence,
+        }
+    }
+}
+
+/// A sentence may begin with the name of a kind.
+fn capitalised(sentence: &str) -> String {
+    let mut chars = sentence.chars();
+    chars.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(chars).collect()
+    })
+}
