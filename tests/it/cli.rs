@@ -21,7 +21,7 @@ use crate::{
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The binary with nothing of the caller's settings.
-pub fn plimsoll(args: &[&str]) -> Command {
+fn plimsoll(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
     command
         .args(args)
@@ -32,12 +32,12 @@ pub fn plimsoll(args: &[&str]) -> Command {
 }
 
 /// Runs a command that must end by itself.
-pub fn ends(args: &[&str]) -> Output {
+fn ends(args: &[&str]) -> Output {
     plimsoll(args).output().expect("the binary starts")
 }
 
 /// The one line a refusal says, checked for what no refusal may have.
-pub fn refusal(args: &[&str], code: i32, says: &[&str]) -> String {
+fn refusal(args: &[&str], code: i32, says: &[&str]) -> String {
     let output = ends(args);
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(code), "{args:?}: {error}");
@@ -55,7 +55,7 @@ pub fn refusal(args: &[&str], code: i32, says: &[&str]) -> String {
     error
 }
 
-pub fn serve<'a>(url: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+fn serve<'a>(url: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let mut args = vec!["serve", "--listen", "127.0.0.1:0", "--database-url", url];
     args.extend(more);
     args
@@ -68,14 +68,14 @@ fn closed_port() -> u16 {
 }
 
 /// A started server; stopped, should the test not get to it.
-pub struct Started {
+struct Started {
     child: Child,
     address: SocketAddr,
     said: String,
 }
 
 impl Started {
-    pub fn new(mut command: Command) -> Self {
+    fn new(mut command: Command) -> Self {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary starts");
         let mut said = String::new();
@@ -119,7 +119,7 @@ impl Started {
     }
 
     /// Asks it to stop as a supervisor would; its exit status and what it logged.
-    pub fn stop(mut self) -> (ExitStatus, String) {
+    fn stop(mut self) -> (ExitStatus, String) {
         let told = Command::new("kill")
             .arg(self.child.id().to_string())
             .status();
