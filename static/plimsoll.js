@@ -35,6 +35,8 @@ document.addEventListener("click", async (event) => {
       button.classList.remove("done");
       button.title = "Copy";
     }, 1500);
+  } else if (button.dataset.pickAll !== undefined) {
+    for (const pick of document.querySelectorAll("input[form=bulk][name=run]")) pick.checked = true;
   } else if (button.dataset.keys !== undefined) {
     keys.showModal();
   } else if (button.dataset.close !== undefined) {

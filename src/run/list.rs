@@ -22,4 +22,6 @@ pub struct ListRow {
     pub until: Option<DateTime<Utc>>,
     /// What deserves a look, most urgent first.
     pub attention: Vec<Tag>,
+    /// Whether a repair is offered.
+    pub repairable: bool,
 }

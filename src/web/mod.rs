@@ -3,6 +3,7 @@
 
 pub mod api;
 pub mod assets;
+pub mod batches;
 pub mod bundles;
 pub mod collector;
 #[cfg(test)]

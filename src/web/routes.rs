@@ -7,7 +7,7 @@ use axum::routing::{get, post};
 
 use crate::web::api::{self, flows};
 use crate::web::error::AppError;
-use crate::web::pages::{bundles, choose, compare, find, overview, run, runs, styleguide};
+use crate::web::pages::{bundles, choose, compare, find, overview, repairs, run, runs, styleguide};
 use crate::web::state::App;
 use crate::web::{assets, frame};
 
@@ -43,6 +43,10 @@ pub(super) fn table(app: &App) -> Router<App> {
             get(run::repair::show).post(run::repair::ask),
         )
         .route(&at("/instances/{instance}/runs/{run}/card"), get(run::card))
+        .route(&at("/repairs"), get(repairs::list).post(repairs::freeze))
+        .route(&at("/repairs/{batch}"), get(repairs::show))
+        .route(&at("/repairs/{batch}/start"), post(repairs::start))
+        .route(&at("/repairs/{batch}/stop"), post(repairs::stop))
         .route(
             &at("/bundles"),
             get(bundles::choose)

@@ -13,6 +13,7 @@ use crate::durable::export::{Policy, SigningKey};
 use crate::durable::repair::Mode;
 use crate::durable::store::past::HistoryCache;
 use crate::durable::store::runs::counts::CountCache;
+use crate::web::batches::Batches;
 use crate::web::bundles::Bundles;
 use crate::web::collector::{self, Collector};
 use crate::web::error::AppError;
@@ -48,6 +49,8 @@ pub struct Settings {
     pub counts: CountCache,
     /// Histories that were read already.
     pub past: HistoryCache,
+    /// Bulk repairs that are under way or were, for a while.
+    pub batches: Batches,
     /// Bundles that were opened, for a while.
     pub bundles: Bundles,
     /// Pages of long runs, while nothing about them changes.
@@ -91,6 +94,7 @@ impl Default for Settings {
             export: ExportSettings::default(),
             counts: CountCache::default(),
             past: HistoryCache::default(),
+            batches: Batches::default(),
             bundles: Bundles::default(),
             kept: KeptPages::default(),
             gathering: collector::Options::default(),

@@ -47,6 +47,7 @@ pub fn list_row(
         note: note(s, failure.as_ref(), retrying),
         until: s.wait_deadline_at.filter(|_| !terminal),
         attention: attention(s, failure.as_ref(), retrying),
+        repairable: repair_gate::of_summary(s.standing()).is_ok(),
     }
 }
 
@@ -73,6 +74,8 @@ pub fn unprojected_row(run: &RunRow, now: DateTime<Utc>) -> ListRow {
             Tag::new("no summary", Tone::Attn, Mark::Question)
                 .titled("the engine has not written a workflow_run_summaries row for this run"),
         ],
+        // Its own page knows.
+        repairable: false,
     }
 }
 

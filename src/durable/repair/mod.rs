@@ -6,6 +6,7 @@
 //! [`repair_gate`](super::projection::repair_gate).
 
 pub mod apply;
+pub mod batch;
 pub mod change;
 pub mod pass;
 pub mod php_json;

@@ -47,6 +47,27 @@ pub async fn named(
     }
 }
 
+/// The runs that are there, each with its instance and type; the newest first.
+pub async fn named_all(
+    snapshot: &mut Snapshot,
+    run_ids: &[String],
+) -> Result<Vec<(String, String, String)>, DbError> {
+    let mut q = snapshot.statement();
+    q.push("select id, workflow_instance_id, workflow_type from {workflow_runs} where id in ")
+        .bind_list(run_ids)
+        .push(" order by started_at desc, id desc");
+    let rows = snapshot.fetch(q).await?;
+    rows.into_iter()
+        .map(|mut row| {
+            Ok((
+                row.text("id")?,
+                row.text("workflow_instance_id")?,
+                row.text("workflow_type")?,
+            ))
+        })
+        .collect()
+}
+
 /// The codec a run's payloads are in unless one says otherwise.
 pub async fn payload_codec(
     snapshot: &mut Snapshot,

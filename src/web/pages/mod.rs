@@ -5,6 +5,7 @@ pub mod choose;
 pub mod compare;
 pub mod find;
 pub mod overview;
+pub mod repairs;
 pub mod run;
 pub mod runs;
 pub mod styleguide;

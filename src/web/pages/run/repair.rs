@@ -46,6 +46,7 @@ struct RepairView {
     problems: Vec<String>,
     /// The run is no longer as it was previewed, and nothing was written.
     changed: bool,
+    reason_limit: usize,
 }
 
 /// The run, as its page names it.
@@ -179,6 +180,7 @@ fn respond(
         asked,
         problems,
         changed: status == StatusCode::CONFLICT,
+        reason_limit: REASON,
     };
     Ok((status, Html(view.render()?)).into_response())
 }
@@ -233,17 +235,21 @@ fn seal(run_id: &str, digest: &str) -> String {
 }
 
 fn problems(run: &Named, asked: &Asked) -> Vec<String> {
-    let mut problems = Vec::new();
-    match asked.reason.trim().chars().count() {
-        0 => problems.push("Say why: the reason is recorded with the repair.".to_owned()),
-        n if n > REASON => problems.push(format!("The reason has at most {REASON} characters.")),
-        _ => {}
-    }
+    let mut problems: Vec<String> = reason_problem(&asked.reason).into_iter().collect();
     let name = asked.name.trim();
     if name != run.instance_id.trim() && name != run.run_id {
         problems.push("Name the run: its instance id, or its run id.".to_owned());
     }
     problems
+}
+
+/// What is wrong with a reason.
+pub fn reason_problem(reason: &str) -> Option<String> {
+    match reason.trim().chars().count() {
+        0 => Some("Say why: the reason is recorded with the repair.".to_owned()),
+        n if n > REASON => Some(format!("The reason has at most {REASON} characters.")),
+        _ => None,
+    }
 }
 
 impl Offer {

@@ -71,6 +71,16 @@ struct RunsView {
     /// What the screen reader says when the list was replaced: "50 runs".
     said: String,
     pager: Option<Pager>,
+    bulk: Option<Bulk>,
+}
+
+/// Where several runs are chosen to be repaired together.
+struct Bulk {
+    /// This list's filter, in the address's spelling.
+    filter: String,
+    /// Whether there is one: without it, all would be every run there is.
+    filtered: bool,
+    token: String,
 }
 
 struct Pager {
@@ -136,7 +146,7 @@ pub async fn show(
 
     if !list.errors.is_empty() {
         let answer = Answer::refused(counts.counted_at);
-        let mut view = RunsView::new(layout, &list, &counts, answer);
+        let mut view = RunsView::new(&app, layout, &list, &counts, answer);
         request_id.as_str().clone_into(&mut view.request_id);
         return Ok((StatusCode::UNPROCESSABLE_ENTITY, Html(view.render()?)).into_response());
     }
@@ -180,7 +190,8 @@ pub async fn show(
         page: Some(page),
         ways,
     };
-    Ok(Html(RunsView::new(layout, &list, &counts, answer).render()?).into_response())
+    let view = RunsView::new(&app, layout, &list, &counts, answer);
+    Ok(Html(view.render()?).into_response())
 }
 
 /// Which single filters hide rows: without one of them there is something to see.
@@ -235,7 +246,13 @@ impl Answer {
 }
 
 impl RunsView {
-    fn new(layout: Layout, list: &ListRequest, counts: &BucketCounts, answer: Answer) -> Self {
+    fn new(
+        app: &App,
+        layout: Layout,
+        list: &ListRequest,
+        counts: &BucketCounts,
+        answer: Answer,
+    ) -> Self {
         let href = |query: String| layout.href(&format!("/runs{query}"));
         let filter = &list.page.filter;
         let view = |row: ListRow| RowView {
@@ -306,11 +323,29 @@ impl RunsView {
             pager: pager.filter(|pager| {
                 !answer.rows.is_empty() || pager.previous.is_some() || pager.next.is_some()
             }),
+            bulk: bulk(app, list, &answer.rows),
             rows: answer.rows.into_iter().map(view).collect(),
             unprojected: answer.unprojected.into_iter().map(view).collect(),
             layout,
         }
     }
+}
+
+/// Offered where some run of the page can be repaired.
+fn bulk(app: &App, list: &ListRequest, rows: &[ListRow]) -> Option<Bulk> {
+    rows.iter().any(|row| row.repairable).then(|| {
+        let filter = list.query();
+        Bulk {
+            filtered: !list.page.filter.is_empty(),
+            token: app.forms.token(&freeze_seal(&filter)),
+            filter,
+        }
+    })
+}
+
+/// What the token of the form that chooses runs stands for.
+pub fn freeze_seal(filter: &str) -> String {
+    format!("freeze {filter}")
 }
 
 fn is_bucket_chip(name: &str) -> bool {

@@ -57,7 +57,7 @@ impl ListRequest {
         format!("{} {}", self.zone, self.query())
     }
 
-    fn parse(query: &str, now: DateTime<Utc>, zone: Zone) -> Self {
+    pub fn parse(query: &str, now: DateTime<Utc>, zone: Zone) -> Self {
         let mut params: Vec<(String, String)> = url::form_urlencoded::parse(query.as_bytes())
             .into_owned()
             .collect();
