@@ -1,6 +1,6 @@
 //! One entry of each list of a bundle, from the row or the projected value it stands for.
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::{
