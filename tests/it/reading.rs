@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::TryStreamExt as _;
 use plimsoll::{
-    db::{Db, DbError, Dialect, Statement},
+    db::{Db, DbError, Dialect, Question, Row, Statement},
     durable::store::schema,
 };
 
@@ -49,6 +49,48 @@ on_every_database! {
         let mut rows = db.read_only.fetch(count(&db.read_only)).await.unwrap();
         assert_eq!(rows[0].int("n").unwrap(), 1);
         assert!(schema::check(&db.read_only).await.unwrap().missing_tables.is_empty());
+    }
+
+    async fn every_question_gets_its_own_rows(db: TestDb) {
+        for key in ["a", "b", "c"] {
+            add_row(&db.writable, key).await;
+        }
+        let keys = |key: &'static str, column: &'static str| {
+            let mut q = db.read_only.statement();
+            q.push("select workflow_history_event_id as ")
+                .push(column)
+                .push(" from {workflow_child_projection_repairs} where workflow_history_event_id > ")
+                .bind(key)
+                .push(" order by workflow_history_event_id");
+            q
+        };
+        let (mut all, mut none, mut last, mut counted) = (vec![], vec![], vec![], vec![]);
+        let mut snapshot = db.read_only.snapshot().await.unwrap();
+        let questions = vec![
+            Question::rows(keys("", "one"), &mut all),
+            Question::rows(keys("z", "two"), &mut none),
+            Question::rows(count(&db.read_only), &mut counted),
+            Question::rows(keys("b", "three"), &mut last),
+        ];
+        snapshot.ask(questions).await.unwrap();
+        let texts = |rows: Vec<Row>, column| -> Vec<_> {
+            rows.iter().map(|row| row.peek(column).map(str::to_owned)).collect()
+        };
+        assert_eq!(texts(all, "one"), ["a", "b", "c"].map(|key| Some(key.to_owned())));
+        assert_eq!(none.len(), 0);
+        assert_eq!(counted[0].int("n").unwrap(), 3);
+        assert_eq!(texts(last, "three"), [Some("c".to_owned())]);
+
+        // What one of them takes badly ends the rest, and the snapshot goes on.
+        let mut rows = vec![];
+        let questions = vec![
+            Question::new(keys("", "one"), |_| Err(DbError::ReadOnly)),
+            Question::rows(keys("", "one"), &mut rows),
+        ];
+        assert!(matches!(snapshot.ask(questions).await, Err(DbError::ReadOnly)));
+        assert_eq!(rows.len(), 0);
+        assert_eq!(snapshot.fetch(keys("", "one")).await.unwrap().len(), 3);
+        snapshot.end().await;
     }
 
     async fn a_snapshot_does_not_see_what_is_committed_beside_it(db: TestDb) {

@@ -238,10 +238,10 @@ impl RunRows {
                 others,
             });
         }
-        let mut related = match extent {
-            Extent::Head => ByRun::default(),
-            _ => of.related(snapshot, &begun).await?,
-        };
+        let mut related = ByRun::default();
+        if extent != Extent::Head {
+            related = of.related(snapshot, &begun).await?;
+        }
         let rows = begun.into_iter().map(|begun| {
             let id = begun.version.run_id.as_str();
             let rows = Self {

@@ -51,7 +51,7 @@ pub fn waits(cx: Context<'_>, conditions: &[ConditionWait]) -> Vec<Wait> {
     let tasks = preferred_tasks(
         &cx.snapshot.tasks,
         |named| named.timer_id,
-        Some(TaskType::Timer),
+        Some(&TaskType::Timer),
     );
     conditions
         .iter()

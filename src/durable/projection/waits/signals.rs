@@ -57,7 +57,7 @@ pub fn waits(cx: Context<'_>, signals: &[SignalWait]) -> Vec<Wait> {
     let tasks = preferred_tasks(
         &cx.snapshot.tasks,
         |named| named.timer_id,
-        Some(TaskType::Timer),
+        Some(&TaskType::Timer),
     );
     let commands: HashMap<&str, &CommandRow> = cx
         .snapshot

@@ -13,7 +13,7 @@ pub fn activity_waits(cx: Context<'_>, activities: &[Activity<'_>]) -> Vec<Wait>
     let backing = tasks::preferred_tasks(
         &cx.snapshot.tasks,
         |named| named.activity_execution_id,
-        Some(TaskType::Activity),
+        Some(&TaskType::Activity),
     );
     activities
         .iter()
@@ -30,7 +30,7 @@ pub fn timer_waits<S: BuildHasher>(
     let backing = tasks::preferred_tasks(
         &cx.snapshot.tasks,
         |named| named.timer_id,
-        Some(TaskType::Timer),
+        Some(&TaskType::Timer),
     );
     timers
         .iter()

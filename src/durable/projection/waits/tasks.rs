@@ -18,17 +18,14 @@ pub fn preferred_task<'a>(candidates: impl Iterator<Item = &'a TaskRow>) -> Opti
 }
 
 /// The preferred task of each thing that a key of the payloads names, of tasks of one type or any.
-pub fn preferred_tasks(
-    tasks: &[TaskRow],
+pub fn preferred_tasks<'a>(
+    tasks: &'a [TaskRow],
     key: fn(TaskNames) -> Text,
-    task_type: Option<TaskType>,
-) -> HashMap<String, &TaskRow> {
+    task_type: Option<&TaskType>,
+) -> HashMap<String, &'a TaskRow> {
     let mut preferred: HashMap<String, &TaskRow> = HashMap::new();
     for task in tasks {
-        if task_type
-            .as_ref()
-            .is_some_and(|wanted| *wanted != task.task_type)
-        {
+        if task_type.is_some_and(|wanted| *wanted != task.task_type) {
             continue;
         }
         if let Some(named) = key(names(task)).0 {
@@ -161,13 +158,14 @@ mod tests {
             for tasks in [tasks.clone(), tasks.into_iter().rev().collect()] {
                 let chosen = preferred_task(tasks.iter()).map(|task| task.id.as_str());
                 assert_eq!(chosen, Some(want), "{tasks:?}");
-                let by_key = preferred_tasks(&tasks, |named| named.timer_id, Some(TaskType::Timer));
+                let by_key =
+                    preferred_tasks(&tasks, |named| named.timer_id, Some(&TaskType::Timer));
                 assert_eq!(by_key["timer"].id, want);
             }
         }
         let other = [task("a", "ready", 1, 1)];
         assert!(
-            preferred_tasks(&other, |named| named.timer_id, Some(TaskType::Activity)).is_empty()
+            preferred_tasks(&other, |named| named.timer_id, Some(&TaskType::Activity)).is_empty()
         );
     }
 }

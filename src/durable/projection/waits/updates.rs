@@ -169,7 +169,7 @@ mod tests {
     use super::*;
     use crate::durable::stored::loose::Raw;
 
-    fn task(id: &str, status: &str, payload: Value) -> TaskRow {
+    fn task(id: &str, status: &str, payload: &Value) -> TaskRow {
         TaskRow {
             id: id.into(),
             workflow_run_id: "r".into(),
@@ -177,7 +177,7 @@ mod tests {
             task_type: TaskType::Workflow,
             status: status.into(),
             compatibility: None,
-            payload: Raw::of_value(&payload),
+            payload: Raw::of_value(payload),
             connection: None,
             queue: None,
             available_at: None,
@@ -200,14 +200,14 @@ mod tests {
 
     #[test]
     fn the_task_behind_an_accepted_update() {
-        let unscoped = || task("old", "completed", json!([]));
+        let unscoped = || task("old", "completed", &json!([]));
         for (what, tasks, want) in [
             ("no task", vec![], None),
             (
                 "named by update id",
                 vec![
                     unscoped(),
-                    task("t", "ready", json!({"workflow_update_id": "u"})),
+                    task("t", "ready", &json!({"workflow_update_id": "u"})),
                 ],
                 Some("t"),
             ),
@@ -216,18 +216,18 @@ mod tests {
                 vec![task(
                     "t",
                     "ready",
-                    json!({"resume_source_kind": "workflow_update", "resume_source_id": "u"}),
+                    &json!({"resume_source_kind": "workflow_update", "resume_source_id": "u"}),
                 )],
                 Some("t"),
             ),
             (
                 "named by command",
-                vec![task("t", "ready", json!({"workflow_command_id": "c"}))],
+                vec![task("t", "ready", &json!({"workflow_command_id": "c"}))],
                 Some("t"),
             ),
             (
                 "named by wait",
-                vec![task("t", "ready", json!({"open_wait_id": "update:u"}))],
+                vec![task("t", "ready", &json!({"open_wait_id": "update:u"}))],
                 Some("t"),
             ),
             (
@@ -235,20 +235,20 @@ mod tests {
                 vec![task(
                     "t",
                     "ready",
-                    json!({"workflow_wait_kind": "signal", "workflow_command_id": "c"}),
+                    &json!({"workflow_wait_kind": "signal", "workflow_command_id": "c"}),
                 )],
                 None,
             ),
             (
                 "an old resume without a name, though ended",
-                vec![task("t", "ready", json!({"timer_id": "x"})), unscoped()],
+                vec![task("t", "ready", &json!({"timer_id": "x"})), unscoped()],
                 Some("old"),
             ),
             (
                 "at work before waiting",
                 vec![
-                    task("t1", "ready", json!({"workflow_update_id": "u"})),
-                    task("t2", "leased", json!({"workflow_update_id": "u"})),
+                    task("t1", "ready", &json!({"workflow_update_id": "u"})),
+                    task("t2", "leased", &json!({"workflow_update_id": "u"})),
                 ],
                 Some("t2"),
             ),
