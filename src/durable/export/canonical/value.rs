@@ -25,7 +25,7 @@ struct Canonical<'o>(&'o mut Vec<u8>);
 pub(super) struct Members<'o> {
     out: &'o mut Vec<u8>,
     start: usize,
-    members: Vec<Member>,
+    written: Vec<Member>,
     /// Where the key begins whose value comes next.
     key: usize,
 }
@@ -36,7 +36,7 @@ impl<'o> Members<'o> {
         Self {
             out,
             start,
-            members: Vec::with_capacity(room),
+            written: Vec::with_capacity(room),
             key: start,
         }
     }
@@ -44,7 +44,7 @@ impl<'o> Members<'o> {
     fn value(&mut self, value: &(impl Serialize + ?Sized)) -> Result<(), fmt::Error> {
         let at = self.out.len();
         value.serialize(Canonical(self.out))?;
-        self.members.push(Member {
+        self.written.push(Member {
             key: self.key,
             value: at,
             end: self.out.len(),
@@ -54,7 +54,7 @@ impl<'o> Members<'o> {
     }
 
     fn finish(mut self) -> Result<(), fmt::Error> {
-        arrange(self.out, self.start, &mut self.members).map_err(|_| fmt::Error)
+        arrange(self.out, self.start, &mut self.written).map_err(|_| fmt::Error)
     }
 }
 
