@@ -65,9 +65,6 @@ on_every_database! {
             comparison.document(&name, "pass_report", &told(&report), &json(&folder.join("watchdog-report.json")));
             rig::empty(&db, &tables).await;
         }
-        for document in ["pass", "pass_report"] {
-            comparison.nothing_is_excused_in_vain(document);
-        }
         comparison.finish(&format!("repair pass on {:?}", db.dialect()));
     }
 

@@ -357,7 +357,7 @@ mod tests {
     #[test]
     fn a_run_is_in_a_set_once_and_a_set_has_an_end() {
         assert_eq!(Batch::freeze(runs(&["a", "b", "a"])).members().len(), 2);
-        let many: Vec<String> = (0..MOST + 1).map(|n| n.to_string()).collect();
+        let many: Vec<String> = (0..=MOST).map(|n| n.to_string()).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert_eq!(Batch::freeze(runs(&many)).members().len(), MOST as usize);
     }
