@@ -1,26 +1,24 @@
 //! One entry of each list of a bundle, from the row or the projected value it stands for.
 
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::{
-    db::Json,
-    durable::{
-        payload,
-        projection::{
-            activities::{Activity, Stored},
-            attempts::Attempt,
-            command_context,
-            commands::{self, CommandPayload},
-            context::stamp,
-            failures::Failure,
-            lineage::Relative,
-            parallel::ParallelGroup,
-        },
-        stored::{
-            CommandRow, ExecutionRow, HistoryEvent, RunRow, SignalRow, TaskRow, UpdateRow,
-            loose::Raw, payloads::command::CommandContext,
-        },
+use crate::durable::{
+    payload,
+    projection::{
+        activities::{Activity, Stored},
+        attempts::Attempt,
+        command_context,
+        commands::{self, CommandPayload},
+        context::stamp,
+        failures::Failure,
+        lineage::Relative,
+        parallel::ParallelGroup,
+        validation_errors,
+    },
+    stored::{
+        CommandRow, ExecutionRow, HistoryEvent, RunRow, SignalRow, TaskRow, UpdateRow, loose::Raw,
+        payloads::command::CommandContext,
     },
 };
 
@@ -77,7 +75,7 @@ pub fn command(row: &CommandRow) -> Value {
         "outcome": row.outcome,
         "reason": told.reason,
         "rejection_reason": row.rejection_reason,
-        "validation_errors": validation_errors(Some(&told.validation_errors)),
+        "validation_errors": told.validation_errors,
         "accepted_at": row.accepted_at.map(stamp),
         "applied_at": row.applied_at.map(stamp),
         "rejected_at": row.rejected_at.map(stamp),
@@ -100,7 +98,7 @@ pub fn signal(row: &SignalRow) -> impl Serialize {
         status: &row.status,
         outcome: &row.outcome,
         rejection_reason: &row.rejection_reason,
-        validation_errors: validation_errors(column(row.validation_errors.as_ref()).as_ref()),
+        validation_errors: validation_errors::of_column(row.validation_errors.as_ref()),
         received_at: row.received_at.map(stamp),
         applied_at: row.applied_at.map(stamp),
         rejected_at: row.rejected_at.map(stamp),
@@ -120,7 +118,7 @@ pub fn update(row: &UpdateRow) -> impl Serialize {
         status: &row.status,
         outcome: &row.outcome,
         rejection_reason: &row.rejection_reason,
-        validation_errors: validation_errors(column(row.validation_errors.as_ref()).as_ref()),
+        validation_errors: validation_errors::of_column(row.validation_errors.as_ref()),
         failure_id: &row.failure_id,
         accepted_at: row.accepted_at.map(stamp),
         applied_at: row.applied_at.map(stamp),
@@ -312,34 +310,6 @@ pub fn link(run: &RunRow, relative: &Relative, end: End) -> Value {
         "history_authority": relative.history_authority,
         "diagnostic_only": relative.diagnostic_only,
     })
-}
-
-/// Messages by field; what is no list of sentences is left out.
-fn validation_errors(stored: Option<&Value>) -> Value {
-    let Some(Value::Object(fields)) = stored else {
-        return empty();
-    };
-    let kept: Map<String, Value> = fields
-        .iter()
-        .filter_map(|(field, messages)| {
-            let messages: Vec<Value> = messages
-                .as_array()?
-                .iter()
-                .filter(|message| message.as_str().is_some_and(|text| !text.is_empty()))
-                .cloned()
-                .collect();
-            (!messages.is_empty()).then(|| (field.clone(), messages.into()))
-        })
-        .collect();
-    Value::Object(kept)
-}
-
-fn column(stored: Option<&Json>) -> Option<Value> {
-    match stored? {
-        Json::Value(Value::Null) => None,
-        Json::Value(value) => Some(value.clone()),
-        Json::Malformed(text) => Some(text.as_str().into()),
-    }
 }
 
 fn raw(stored: &Raw) -> Option<Value> {

@@ -13,6 +13,7 @@ use super::{
     signals::Signal,
     task_links::TaskLink,
     updates::Update,
+    validation_errors,
 };
 use crate::durable::{
     payload::{self, Payload},
@@ -191,6 +192,8 @@ pub fn resolved_run_id(row: &CommandRow) -> Option<String> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommandPayload {
     pub preview: Option<Value>,
+    /// Not an envelope and not text nobody could read.
+    decoded: bool,
     /// Of the signal or update.
     pub name: Option<String>,
     /// Given with a cancel, terminate or archive.
@@ -203,13 +206,20 @@ impl CommandPayload {
         payload::decode(row.payload_codec.as_deref(), row.payload.as_deref()).into()
     }
 
-    /// The arguments of a signal or update: its own key, or the whole payload when that is a
-    /// list.
-    pub fn arguments(&self) -> Option<Value> {
-        match self.preview.as_ref()? {
-            Value::Object(map) => map.get("arguments").filter(|v| !v.is_null()).cloned(),
-            list @ Value::Array(_) => Some(list.clone()),
-            _ => None,
+    /// The arguments of a signal or update: its own key, or the whole payload where it has none.
+    pub fn arguments(&self) -> Value {
+        let Some(preview) = &self.preview else {
+            return Value::Array(Vec::new());
+        };
+        if !self.decoded {
+            return preview.clone();
+        }
+        match (preview, preview.get("arguments")) {
+            (_, Some(Value::Object(named))) => named.values().cloned().collect(),
+            (_, Some(list @ Value::Array(_))) => list.clone(),
+            (whole @ (Value::Object(_) | Value::Array(_)), _) => whole.clone(),
+            // A single value carries no arguments.
+            _ => Value::Array(Vec::new()),
         }
     }
 }
@@ -230,11 +240,10 @@ impl From<Payload> for CommandPayload {
         Self {
             name: text("name"),
             reason: text("reason"),
-            validation_errors: map
-                .and_then(|map| map.get("validation_errors"))
-                .filter(|errors| errors.is_object() || errors.is_array())
-                .cloned()
-                .unwrap_or_else(|| Value::Array(Vec::new())),
+            validation_errors: validation_errors::of(
+                map.and_then(|map| map.get("validation_errors")),
+            ),
+            decoded: matches!(payload, Payload::Value(_)),
             preview: payload.preview(),
         }
     }
@@ -253,24 +262,41 @@ mod tests {
             (told.name.clone(), told.arguments(), told.preview)
         };
         let signal = json!({"name": "go", "arguments": [1], "validation_errors": []});
+        let named = json!({"arguments": {"by": 7, "at": 8}});
+        let whole = json!({"by": 7, "arguments": "none"});
         let envelope =
             json!({"codec": "avro", "name": "go", "external_storage": {"uri": "s3://x"}});
         for (what, payload, want) in [
-            ("none", Payload::None, (None, None, None)),
+            ("none", Payload::None, (None, json!([]), None)),
             (
                 "a signal",
                 Payload::Value(signal.clone()),
-                (Some("go".into()), Some(json!([1])), Some(signal)),
+                (Some("go".into()), json!([1]), Some(signal)),
+            ),
+            (
+                "arguments by name",
+                Payload::Value(named.clone()),
+                (None, json!([7, 8]), Some(named)),
             ),
             (
                 "bare arguments",
                 Payload::Value(json!(["a"])),
-                (None, Some(json!(["a"])), Some(json!(["a"]))),
+                (None, json!(["a"]), Some(json!(["a"]))),
+            ),
+            (
+                "no arguments of its own",
+                Payload::Value(whole.clone()),
+                (None, whole.clone(), Some(whole)),
+            ),
+            (
+                "a single value",
+                Payload::Value(json!(7)),
+                (None, json!([]), Some(json!(7))),
             ),
             (
                 "kept elsewhere",
                 Payload::Reference(envelope.clone()),
-                (None, None, Some(envelope)),
+                (None, envelope.clone(), Some(envelope)),
             ),
             (
                 "not decodable",
@@ -278,7 +304,7 @@ mod tests {
                     reason: "unsupported codec json".into(),
                     text: "{}".into(),
                 },
-                (None, None, Some(json!("{}"))),
+                (None, json!("{}"), Some(json!("{}"))),
             ),
         ] {
             assert_eq!(told(payload), want, "{what}");

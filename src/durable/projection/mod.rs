@@ -17,6 +17,8 @@ pub mod detail;
 pub mod diagnosis;
 pub mod drift;
 pub mod ending;
+#[cfg(test)]
+mod example;
 pub mod exception;
 pub mod failures;
 pub mod fleet;
@@ -46,7 +48,9 @@ pub mod timeline;
 pub mod timers;
 pub mod trace;
 pub mod transport;
+pub mod typed;
 pub mod updates;
+pub mod validation_errors;
 pub mod waits;
 
 pub use context::Context;

@@ -12,16 +12,12 @@ use super::{
     commands::{CommandPayload, requested_run_id, resolved_run_id},
     context::ts,
     task_links::TaskLink,
+    typed::Typed,
+    validation_errors,
 };
-use crate::{
-    db::Json,
-    durable::{
-        payload,
-        stored::{
-            CommandRow, CommandStatus, CommandType, EventType, SignalRow, SignalStatus,
-            payloads::command::SignalEvent,
-        },
-    },
+use crate::durable::stored::{
+    CommandRow, CommandStatus, CommandType, EventType, SignalRow, SignalStatus,
+    payloads::command::SignalEvent,
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -105,6 +101,7 @@ fn order(signal: &Signal) -> (i64, Option<DateTime<Utc>>, Option<&str>) {
 }
 
 fn of_record(row: &SignalRow, command: Option<&CommandRow>) -> Signal {
+    let arguments = Typed::of_text(row.payload_codec.as_deref(), row.arguments.as_deref());
     Signal {
         id: Some(row.id.clone()),
         command_id: Some(row.workflow_command_id.clone()),
@@ -119,11 +116,10 @@ fn of_record(row: &SignalRow, command: Option<&CommandRow>) -> Signal {
         outcome: row.outcome.clone(),
         source: command.map(|command| command.source.clone()),
         rejection_reason: row.rejection_reason.clone(),
-        validation_errors: errors(row.validation_errors.as_ref()),
+        validation_errors: validation_errors::of_column(row.validation_errors.as_ref()),
         payload_codec: row.payload_codec.clone(),
-        arguments_available: row.arguments.is_some(),
-        arguments: payload::decode(row.payload_codec.as_deref(), row.arguments.as_deref())
-            .preview(),
+        arguments_available: arguments.available,
+        arguments: arguments.shown,
         received_at: row.received_at,
         applied_at: row.applied_at,
         rejected_at: row.rejected_at,
@@ -147,56 +143,49 @@ fn events_by_command(cx: Context<'_>) -> HashMap<String, SignalEvents> {
             EventType::SignalApplied => true,
             _ => continue,
         };
-        let read: SignalEvent = event.as_payload();
-        let Some(command_id) = event
-            .workflow_command_id
-            .clone()
-            .or_else(|| read.workflow_command_id.0.clone())
-            .or_else(|| read.command.as_ref()?.id.0.clone())
-        else {
+        let Some(command_id) = &event.workflow_command_id else {
             continue;
         };
-        let found = out.entry(command_id).or_default();
+        let found = out.entry(command_id.clone()).or_default();
         let slot = if applied {
             &mut found.applied
         } else {
             &mut found.received
         };
-        slot.get_or_insert(read);
+        slot.get_or_insert_with(|| event.as_payload());
     }
     out
 }
 
 fn of_command(command: &CommandRow, events: &SignalEvents) -> Signal {
     let payload = CommandPayload::of(command);
-    let either = |pick: fn(&SignalEvent) -> Option<String>| {
-        events
-            .applied
-            .as_ref()
-            .and_then(pick)
-            .or_else(|| events.received.as_ref().and_then(pick))
-    };
-    let arguments = payload.arguments();
+    let (received, applied) = (events.received.as_ref(), events.applied.as_ref());
     Signal {
         id: None,
         command_id: Some(command.id.clone()),
         command_sequence: command.command_sequence,
-        workflow_sequence: events.applied.as_ref().and_then(|e| e.sequence.get()),
-        name: either(|e| e.signal_name.0.clone()).or_else(|| payload.name.clone()),
-        signal_wait_id: either(|e| e.signal_wait_id.0.clone()),
+        workflow_sequence: applied.and_then(|e| e.sequence.strict()),
+        name: [received, applied]
+            .into_iter()
+            .find_map(|e| e?.signal_name.0.clone())
+            .or_else(|| payload.name.clone()),
+        // The one it was applied to; on arrival it may have been another's turn.
+        signal_wait_id: [applied, received]
+            .into_iter()
+            .find_map(|e| e?.signal_wait_id.0.clone()),
         target_scope: Some(command.target_scope.clone()),
         requested_run_id: requested_run_id(command),
         resolved_run_id: resolved_run_id(command),
         status: status_of_command(
             &command.status,
-            events.applied.is_some() || command.applied_at.is_some(),
+            applied.is_some() || command.applied_at.is_some(),
         ),
         outcome: command.outcome.clone(),
         source: Some(command.source.clone()),
         rejection_reason: command.rejection_reason.clone(),
         payload_codec: command.payload_codec.clone(),
-        arguments_available: arguments.is_some(),
-        arguments,
+        arguments_available: command.payload.as_deref().is_some_and(|p| !p.is_empty()),
+        arguments: Some(payload.arguments()),
         validation_errors: payload.validation_errors,
         received_at: command.accepted_at,
         applied_at: command.applied_at,
@@ -211,14 +200,6 @@ fn status_of_command(command: &CommandStatus, applied: bool) -> SignalStatus {
         CommandStatus::Rejected => SignalStatus::Rejected,
         _ if applied => SignalStatus::Applied,
         _ => SignalStatus::Received,
-    }
-}
-
-/// Messages by argument; nothing when there are none.
-pub(super) fn errors(stored: Option<&Json>) -> Value {
-    match stored {
-        Some(Json::Value(value @ (Value::Object(_) | Value::Array(_)))) => value.clone(),
-        _ => Value::Array(Vec::new()),
     }
 }
 

@@ -36,6 +36,7 @@ pub enum TimelineCache {
 
 /// One run and all that can be known about it, as rows.
 #[derive(Clone, Debug)]
+#[cfg_attr(test, derive(Default))]
 pub struct RunSnapshot {
     pub run: RunRow,
     pub instance: InstanceFacts,

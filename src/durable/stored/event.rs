@@ -14,6 +14,7 @@ use super::{
 use crate::db::{DbError, Row};
 
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(Default))]
 pub struct HistoryEvent {
     pub id: String,
     pub sequence: i64,

@@ -32,6 +32,7 @@ macro_rules! rows {
     ($($(#[$doc:meta])* $name:ident in $table:literal { $($column:ident: $kind:ident $(($word:ident))? $([$opt:tt])?,)+ })+) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq)]
+        #[cfg_attr(test, derive(Default))]
         #[allow(clippy::struct_excessive_bools, reason = "a row of the engine: its flags are independent columns")]
         pub struct $name {
             $(pub $column: rows!(@type $kind $(($word))? $([$opt])?),)+

@@ -29,6 +29,13 @@ macro_rules! words {
             }
         }
 
+        #[cfg(test)]
+        impl Default for $name {
+            fn default() -> Self {
+                Self::Other(String::new())
+            }
+        }
+
         impl From<String> for $name {
             fn from(word: String) -> Self {
                 match word.as_str() {

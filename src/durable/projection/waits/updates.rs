@@ -51,12 +51,8 @@ fn wait(update: &Update, resumes: &Resumes<'_>) -> Option<Wait> {
             _ => format!("Update {name} is accepted and not yet applied"),
         },
         opened_at: update.accepted_at,
-        resolved_at: if open {
-            None
-        } else {
-            update.closed_at.or(update.applied_at)
-        },
-        target_name: update.name.clone(),
+        resolved_at: update.closed_at.or(update.applied_at),
+        target_name: Some(name.to_owned()),
         target_type: Some("update".into()),
         task_backed: task.is_some_and(|task| task.status.is_open()),
         resume_source_kind: Some(source_kind.into()),
@@ -96,7 +92,8 @@ impl<'a> Resumes<'a> {
                 continue;
             }
             let payload = task.payload.value().unwrap_or_default();
-            let is_set = |key: &&str| payload.get(key).is_some_and(|value| !value.is_null());
+            // A key says something by being there, even without a value.
+            let is_set = |key: &&str| payload.get(key).is_some();
             let text = |key: &str| {
                 let text = payload.get(key)?.as_str()?;
                 (!text.is_empty()).then(|| text.to_owned())
@@ -164,39 +161,10 @@ const SCOPES: [&str; 11] = [
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
-    use crate::durable::stored::loose::Raw;
-
-    fn task(id: &str, status: &str, payload: &Value) -> TaskRow {
-        TaskRow {
-            id: id.into(),
-            workflow_run_id: "r".into(),
-            namespace: None,
-            task_type: TaskType::Workflow,
-            status: status.into(),
-            compatibility: None,
-            payload: Raw::of_value(payload),
-            connection: None,
-            queue: None,
-            available_at: None,
-            leased_at: None,
-            lease_owner: None,
-            lease_expires_at: None,
-            attempt_count: 0,
-            last_dispatch_attempt_at: None,
-            last_dispatched_at: None,
-            last_dispatch_error: None,
-            last_claim_failed_at: None,
-            last_claim_error: None,
-            repair_count: 0,
-            repair_available_at: None,
-            last_error: None,
-            created_at: None,
-            updated_at: None,
-        }
-    }
+    use crate::durable::projection::example::{at, task};
 
     #[test]
     fn the_task_behind_an_accepted_update() {
@@ -245,6 +213,11 @@ mod tests {
                 Some("old"),
             ),
             (
+                "a key without a value names something, too",
+                vec![task("t", "ready", &json!({"timer_id": null}))],
+                None,
+            ),
+            (
                 "at work before waiting",
                 vec![
                     task("t1", "ready", &json!({"workflow_update_id": "u"})),
@@ -256,5 +229,19 @@ mod tests {
             let found = Resumes::of(&tasks).of_update(Some("u"), Some("c"), "update:u");
             assert_eq!(found.map(|task| task.id.as_str()), want, "{what}");
         }
+    }
+
+    #[test]
+    fn a_wait_closes_when_its_update_did_whatever_its_status() {
+        let update = Update {
+            id: Some("u".into()),
+            applied_at: Some(at(2)),
+            ..Update::example()
+        };
+        let wait = wait(&update, &Resumes::default()).expect("an accepted update is waited for");
+        assert_eq!(
+            (wait.status, wait.resolved_at, wait.target_name.as_deref()),
+            ("open", Some(at(2)), Some("update"))
+        );
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     db::Json,
     durable::stored::{
         EventType, HistoryEvent,
-        loose::{self, Any, Int, Map, Text},
+        loose::{self, Int, Map, Text},
     },
 };
 
@@ -93,19 +93,15 @@ pub struct CommandSnapshot {
     pub payload_codec: Text,
     pub source: Text,
     pub outcome: Text,
-    pub rejection_reason: Text,
 }
 
 /// A signal's event.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SignalEvent {
-    pub workflow_command_id: Text,
     pub signal_name: Text,
     pub signal_wait_id: Text,
     pub sequence: Int,
-    pub arguments: Any,
-    pub command: Map<CommandSnapshot>,
 }
 
 /// By which keys an event belongs to a command, a signal or an update.

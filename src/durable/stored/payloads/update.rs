@@ -22,8 +22,9 @@ pub struct UpdateEvent {
     pub queued_behind_command_type: Text,
     pub rejection_reason: Text,
     pub validation_errors: Any,
-    pub arguments: Any,
-    /// A result of null is still a result: only a missing key leaves it to the row.
+    pub payload_codec: Text,
+    /// Null is still a value: only a missing key leaves it to the row.
+    pub arguments: Noted<Any>,
     pub result: Noted<Any>,
     pub failure_id: Text,
     pub message: Text,
