@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::Context;
 use crate::durable::stored::{EventType, loose::Any, payloads::contract::DeclaredContract};
@@ -41,14 +41,15 @@ pub enum ContractSource {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Declared {
     pub name: String,
-    pub parameters: Vec<Map<String, Value>>,
+    /// Each a map.
+    pub parameters: Vec<Value>,
 }
 
 /// What can be called, with or without a known signature.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Target {
     pub name: String,
-    pub parameters: Vec<Map<String, Value>>,
+    pub parameters: Vec<Value>,
     pub has_contract: bool,
 }
 
@@ -84,16 +85,17 @@ fn of_declaration(declared: &DeclaredContract) -> Contract {
         declared.declared_updates.seen(),
         declared.declared_update_contracts.seen(),
     );
-    let method = text(declared.declared_entry_method.seen());
-    let mode = text(declared.declared_entry_mode.seen());
+    // The one way in the engine knows; another word is none.
+    let method = text(declared.declared_entry_method.seen()).filter(|method| method == "handle");
+    let mode = text(declared.declared_entry_mode.seen()).filter(|mode| mode == "canonical");
     let class = text(declared.declared_entry_declaring_class.seen());
     let durable = queries.valid
         && queries.every_name_has_a_contract()
         && signals.valid
         && updates.valid
         && updates.every_name_has_a_contract()
-        && method.as_deref() == Some("handle")
-        && mode.as_deref() == Some("canonical")
+        && method.is_some()
+        && mode.is_some()
         && class.is_some();
     Contract {
         declared_query_targets: queries.targets(),
@@ -164,9 +166,8 @@ impl Kind {
 
 /// Non-empty strings, each once, sorted.
 fn names(listed: &Any) -> Option<Vec<String>> {
-    let listed = listed.as_ref()?.as_array()?;
-    let unique: BTreeSet<&str> = listed
-        .iter()
+    let unique: BTreeSet<&str> = items(listed.as_ref()?)?
+        .into_iter()
         .filter_map(Value::as_str)
         .filter(|name| !name.is_empty())
         .collect();
@@ -175,30 +176,37 @@ fn names(listed: &Any) -> Option<Vec<String>> {
 
 /// One malformed entry makes the whole list unusable: a caller would trust the rest.
 fn signatures(listed: &Any) -> Option<Vec<Declared>> {
-    let mut out = listed
-        .as_ref()?
-        .as_array()?
-        .iter()
+    let mut out = items(listed.as_ref()?)?
+        .into_iter()
         .map(signature)
         .collect::<Option<Vec<_>>>()?;
     out.sort_by(|a, b| a.name.cmp(&b.name));
     Some(out)
 }
 
+/// An entry that lists no parameters has none; a parameter that is no map is left out.
 fn signature(entry: &Value) -> Option<Declared> {
+    let parameters = match entry.get("parameters") {
+        None | Some(Value::Null) => Vec::new(),
+        Some(listed) => items(listed)?,
+    };
     Some(Declared {
-        name: entry
-            .get("name")?
-            .as_str()
-            .filter(|name| !name.is_empty())?
-            .to_owned(),
-        parameters: entry
-            .get("parameters")?
-            .as_array()?
-            .iter()
-            .map(|parameter| parameter.as_object().cloned())
-            .collect::<Option<_>>()?,
+        name: entry.get("name")?.as_str()?.to_owned(),
+        parameters: parameters
+            .into_iter()
+            .filter(|parameter| parameter.is_object() || parameter.is_array())
+            .cloned()
+            .collect(),
     })
+}
+
+/// What PHP calls an array: a list's items or a map's values.
+fn items(value: &Value) -> Option<Vec<&Value>> {
+    match value {
+        Value::Array(list) => Some(list.iter().collect()),
+        Value::Object(map) => Some(map.values().collect()),
+        _ => None,
+    }
 }
 
 fn text(value: Option<&Any>) -> Option<String> {
@@ -267,9 +275,24 @@ mod tests {
             ),
             (
                 "a malformed contract",
-                with("declared_query_contracts", Some(json!([{"name": "state"}]))),
+                with("declared_query_contracts", Some(json!([{"name": 7}]))),
                 Unavailable,
                 true,
+            ),
+            (
+                "parameters that are no list",
+                with(
+                    "declared_query_contracts",
+                    Some(json!([{"name": "state", "parameters": "none"}])),
+                ),
+                Unavailable,
+                true,
+            ),
+            (
+                "a contract that lists no parameters",
+                with("declared_query_contracts", Some(json!([{"name": "state"}]))),
+                DurableHistory,
+                false,
             ),
             (
                 "another entry method",
@@ -301,5 +324,34 @@ mod tests {
             .collect();
         assert_eq!(targets, [("advance", false), ("go", false)]);
         assert!(contract.declared_update_targets[0].has_contract);
+    }
+
+    #[test]
+    fn only_the_one_way_in_is_told() {
+        let declared = json!({
+            "declared_entry_method": "execute",
+            "declared_entry_mode": "compatibility",
+            "declared_entry_declaring_class": "App\\Order",
+        });
+        let contract = of_declaration(&loose::read_value(&declared));
+        assert_eq!(contract.declared_entry_method, None);
+        assert_eq!(contract.declared_entry_mode, None);
+        assert_eq!(
+            contract.declared_entry_declaring_class.as_deref(),
+            Some("App\\Order")
+        );
+    }
+
+    #[test]
+    fn a_parameter_that_is_no_map_takes_only_itself_away() {
+        let declared = with(
+            "declared_update_contracts",
+            Some(json!([{"name": "approve", "parameters": [7, {"name": "by"}, "at"]}])),
+        );
+        let contract = of_declaration(&loose::read_value(&declared));
+        assert_eq!(
+            contract.declared_update_contracts[0].parameters,
+            [json!({"name": "by"})]
+        );
     }
 }
