@@ -421,6 +421,7 @@ impl<'a> State<'a> {
                     .as_deref()
                     .or_else(|| row?.current_attempt_id.as_deref())
                     .filter(|id| !id.is_empty()),
+                own_id: self.attempt_id.as_deref(),
                 number: self.attempt_count,
                 status: self.status.as_ref(),
                 started_at: self.started_at,

@@ -234,6 +234,8 @@ impl<'a> Collected<'a> {
 /// What an activity says of the try it is at.
 pub(super) struct Current<'a> {
     pub id: Option<&'a str>,
+    /// The same as far as history names it.
+    pub own_id: Option<&'a str>,
     pub number: i64,
     pub status: Option<&'a ActivityStatus>,
     pub started_at: Option<DateTime<Utc>>,
@@ -317,7 +319,9 @@ fn synthetic(id: &str, current: &Current<'_>, row: Option<&ExecutionRow>) -> Att
     let running = current.status == Some(&ActivityStatus::Running);
     let can_continue = running
         && row.is_none_or(|row| {
-            row.current_attempt_id.as_deref() == Some(id) && row.status == ActivityStatus::Running
+            // A try that only the row names is nobody's word but the row's.
+            row.current_attempt_id.as_deref() == current.own_id
+                && row.status == ActivityStatus::Running
         });
     Attempt {
         id: id.to_owned(),
@@ -406,24 +410,59 @@ mod tests {
 
     #[test]
     fn an_unheard_of_current_try_is_shown_by_what_the_activity_says() {
-        for (status, number, want) in [
-            ("running", 2, Some((true, None))),
+        let row = || ExecutionRow {
+            current_attempt_id: Some("t".into()),
+            status: ActivityStatus::Running,
+            ..ExecutionRow::default()
+        };
+        for (what, status, number, own_id, row, want) in [
+            ("running", "running", 2, Some("t"), None, Some((true, None))),
             (
+                "done",
                 "completed",
                 2,
+                Some("t"),
+                None,
                 Some((false, Some(StopReason::AttemptClosed))),
             ),
             (
                 "cancelled",
+                "cancelled",
                 2,
+                Some("t"),
+                None,
                 Some((false, Some(StopReason::ActivityCancelled))),
             ),
-            ("pending", 2, Some((false, None))),
-            ("running", 0, None),
+            (
+                "not begun",
+                "pending",
+                2,
+                Some("t"),
+                None,
+                Some((false, None)),
+            ),
+            ("never tried", "running", 0, Some("t"), None, None),
+            (
+                "named by history and row",
+                "running",
+                2,
+                Some("t"),
+                Some(row()),
+                Some((true, None)),
+            ),
+            (
+                "named by the row alone",
+                "running",
+                2,
+                None,
+                Some(row()),
+                Some((false, Some(StopReason::StaleAttempt))),
+            ),
         ] {
             let status = ActivityStatus::from(status);
             let current = Current {
                 id: Some("t"),
+                own_id,
                 number,
                 status: Some(&status),
                 started_at: None,
@@ -431,11 +470,11 @@ mod tests {
                 progress: None,
                 closed_at: None,
             };
-            let attempts = Collected::default().take("a", &current, None);
+            let attempts = Collected::default().take("a", &current, row.as_ref());
             let got = attempts
                 .first()
                 .map(|attempt| (attempt.can_continue, attempt.stop_reason));
-            assert_eq!(got, want, "{status} {number}");
+            assert_eq!(got, want, "{what}");
         }
     }
 }

@@ -10,7 +10,7 @@ use super::{
     activities::Activity,
     authority,
     children::Child,
-    context::{Context, ts},
+    context::{Context, millis, ts},
     signals::Signal,
     tasks::{Task, payload_of},
     timers::Timer,
@@ -218,7 +218,7 @@ impl<'a> Judge<'a> {
             .tasks
             .iter()
             .filter(|task| is_replay_blocked(task))
-            .max_by_key(|task| task.updated_at);
+            .max_by_key(|task| task.updated_at.or(task.created_at).map(millis));
         let open = |activity: &&Activity| {
             matches!(
                 activity.status,
@@ -242,7 +242,14 @@ impl<'a> Judge<'a> {
             .signals
             .iter()
             .filter(|_| activity.is_none() && update.is_none() && next.is_none())
-            .find(|signal| signal.status == SignalStatus::Received);
+            .filter(|signal| signal.status == SignalStatus::Received)
+            .min_by_key(|signal| {
+                (
+                    signal.command_sequence.unwrap_or(i64::MAX),
+                    signal.received_at.map_or(i64::MAX, millis),
+                    signal.id.as_ref().or(signal.command_id.as_ref()),
+                )
+            });
         let condition = e
             .conditions
             .iter()
@@ -251,7 +258,7 @@ impl<'a> Judge<'a> {
             .max_by_key(|condition| {
                 (
                     condition.sequence,
-                    condition.opened_at,
+                    condition.opened_at.map(millis),
                     &condition.condition_wait_id,
                 )
             });
@@ -304,7 +311,13 @@ impl<'a> Judge<'a> {
             .iter()
             .filter(|_| no_child && !unsupported_child)
             .filter(|wait| wait.status == "open" || wait.source_status == "timed_out")
-            .max_by_key(|wait| (wait.sequence, wait.opened_at, &wait.signal_wait_id));
+            .max_by_key(|wait| {
+                (
+                    wait.sequence,
+                    wait.opened_at.map(millis),
+                    &wait.signal_wait_id,
+                )
+            });
         Inputs {
             next,
             replay_blocked,
@@ -337,19 +350,11 @@ impl<'a> Judge<'a> {
 
     /// Leased before ready, then by when it may be taken.
     fn next_task(&self) -> Option<&'a Task> {
-        let late = |at: Option<DateTime<Utc>>| (at.is_none(), at);
         self.evidence
             .tasks
             .iter()
             .filter(|task| task.is_open)
-            .min_by_key(|task| {
-                (
-                    task.status != TaskStatus::Leased.as_str(),
-                    late(task.available_at),
-                    late(task.created_at),
-                    &task.id,
-                )
-            })
+            .min_by_key(|task| (task.status != TaskStatus::Leased.as_str(), task.turn()))
     }
 
     /// What the run waits for; the first that applies.

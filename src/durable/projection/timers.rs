@@ -63,7 +63,7 @@ impl Timer {
         )
     }
 
-    fn unheard_of(id: String) -> Self {
+    pub(super) fn unheard_of(id: String) -> Self {
         Self {
             id,
             sequence: None,

@@ -24,13 +24,15 @@ impl Patience {
         }
     }
 
-    /// How long repair waits after this many repairs: doubled each time, capped.
+    /// How long repair waits after this many repairs: doubled each time, up to a limit that
+    /// stops the doubling and never shortens the first wait.
     pub fn backoff_seconds(self, repair_count: i64) -> i64 {
         let doublings = u32::try_from(repair_count.saturating_sub(1).clamp(0, 62)).unwrap_or(62);
         self.redispatch_after_seconds
             .checked_mul(1_i64.checked_shl(doublings).unwrap_or(i64::MAX))
             .unwrap_or(i64::MAX)
             .min(self.failure_backoff_max_seconds)
+            .max(self.redispatch_after_seconds)
     }
 }
 
@@ -291,6 +293,17 @@ mod tests {
             (i64::MAX, 60),
         ] {
             assert_eq!(PATIENCE.backoff_seconds(repairs), seconds, "{repairs}");
+        }
+    }
+
+    #[test]
+    fn the_limit_never_shortens_the_first_wait() {
+        let patience = Patience {
+            redispatch_after_seconds: 90,
+            failure_backoff_max_seconds: 60,
+        };
+        for repairs in [0, 1, 2, 40] {
+            assert_eq!(patience.backoff_seconds(repairs), 90, "{repairs}");
         }
     }
 }

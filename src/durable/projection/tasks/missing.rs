@@ -9,6 +9,7 @@ use super::{Lookup, Steps, Task, of_fleet, words};
 use crate::durable::{
     projection::{
         context::Context,
+        liveness::is_replay_blocked,
         waits::{OfKind, Wait},
     },
     stored::{SignalStatus, TaskType},
@@ -108,7 +109,6 @@ fn of_wait(wait: &Wait, lookup: &Lookup<'_>) -> Option<Task> {
                     "condition",
                     &timer_id,
                     wait,
-                    lookup,
                 )
             };
             task.condition_wait_id = Some(condition_wait_id.clone());
@@ -121,7 +121,7 @@ fn of_wait(wait: &Wait, lookup: &Lookup<'_>) -> Option<Task> {
             if (wait.is_open() || timed_out) && by_timer =>
         {
             let timer_id = wait.resume_source_id.clone()?;
-            let mut task = if wait.timeout_fired_at.is_none() && !timed_out {
+            let mut task = if wait.timeout_fired_at.is_none() {
                 timer(&timer_id, wait, lookup)
             } else {
                 fired(
@@ -129,7 +129,6 @@ fn of_wait(wait: &Wait, lookup: &Lookup<'_>) -> Option<Task> {
                     "signal",
                     &timer_id,
                     wait,
-                    lookup,
                 )
             };
             task.signal_wait_id = Some(signal_wait_id.clone());
@@ -186,28 +185,30 @@ fn activity(wait: &Wait, lookup: &Lookup<'_>) -> Task {
     }
 }
 
-/// The task that would fire a timer.
+/// The task that would fire a timer, at the moment the wait ends.
 fn timer(timer_id: &str, wait: &Wait, lookup: &Lookup<'_>) -> Task {
     let known = lookup.timers.get(timer_id);
-    let fire_at = known.and_then(|timer| timer.fire_at);
+    let fire_at = wait
+        .deadline_at
+        .or_else(|| known.and_then(|timer| timer.fire_at));
     Task {
         id: format!("missing:timer:{timer_id}"),
         r#type: TaskType::Timer.as_str().to_owned(),
-        available_at: wait.deadline_at.or(fire_at),
+        available_at: fire_at,
         timer_id: Some(timer_id.to_owned()),
-        timer_sequence: known.and_then(|timer| timer.sequence),
+        timer_sequence: known.and_then(|timer| timer.sequence).or(wait.sequence),
         timer_fire_at: fire_at,
         ..Task::default()
     }
 }
 
-/// The workflow task that would tell the workflow its wait has timed out.
-fn fired(id: String, kind: &str, timer_id: &str, wait: &Wait, lookup: &Lookup<'_>) -> Task {
-    let known = lookup.timers.get(timer_id);
+/// The workflow task that would tell the workflow its wait has timed out: the timer is done, so
+/// the wait speaks for it.
+fn fired(id: String, kind: &str, timer_id: &str, wait: &Wait) -> Task {
     Task {
         timer_id: Some(timer_id.to_owned()),
-        timer_sequence: known.and_then(|timer| timer.sequence),
-        timer_fire_at: known.and_then(|timer| timer.fire_at),
+        timer_sequence: wait.sequence,
+        timer_fire_at: wait.deadline_at,
         workflow_sequence: wait.sequence,
         ..resume(
             id,
@@ -303,7 +304,7 @@ fn of_run(cx: Context<'_>, waits: &[Wait], real: &[Task], missing: &[Task]) -> O
         && !waits
             .iter()
             .any(|wait| wait.is_open() || wait.status == "unsupported")
-        && !real.iter().any(|task| task.replay_blocked)
+        && !real.iter().any(is_replay_blocked)
         && !missing
             .iter()
             .any(|task| task.r#type == TaskType::Workflow.as_str());
@@ -313,4 +314,126 @@ fn of_run(cx: Context<'_>, waits: &[Wait], real: &[Task], missing: &[Task]) -> O
         available_at: run.last_progress_at.or(run.started_at).or(run.created_at),
         ..Task::default()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::durable::{
+        projection::{
+            example::{at, task, told},
+            tasks::tasks,
+            timers::Timer,
+        },
+        store::snapshot::RunSnapshot,
+    };
+
+    /// What a wait that nothing stands behind makes of the tasks.
+    fn missed(wait: Wait, timers: &[Timer]) -> Option<Task> {
+        told(&RunSnapshot::default(), |cx| {
+            let steps = Steps {
+                activities: &[],
+                timers,
+                waits: &[wait],
+                signals: &[],
+            };
+            tasks(cx, steps).into_iter().next()
+        })
+    }
+
+    fn condition(change: impl FnOnce(&mut Wait)) -> Wait {
+        let mut wait = Wait {
+            id: "c".into(),
+            kind: "condition",
+            status: "open",
+            sequence: Some(7),
+            resume_source_kind: Some("timer".into()),
+            resume_source_id: Some("t".into()),
+            of_kind: OfKind::Condition {
+                condition_wait_id: "c".into(),
+                condition_key: None,
+                condition_definition_fingerprint: None,
+                timeout_seconds: None,
+            },
+            ..Wait::default()
+        };
+        change(&mut wait);
+        wait
+    }
+
+    #[test]
+    fn a_missing_timeout_is_told_by_the_wait_before_its_timer() {
+        let timer = Timer {
+            sequence: Some(8),
+            fire_at: Some(at(20)),
+            ..Timer::unheard_of("t".into())
+        };
+        let due = |wait: &mut Wait| wait.deadline_at = Some(at(10));
+        let fired = |wait: &mut Wait| {
+            wait.deadline_at = Some(at(10));
+            wait.timeout_fired_at = Some(at(30));
+        };
+        for (what, wait, timers, want) in [
+            (
+                "the wait's deadline, the timer's place",
+                condition(due),
+                vec![timer.clone()],
+                ("timer", Some(at(10)), Some(at(10)), Some(8)),
+            ),
+            (
+                "no deadline: when the timer fires",
+                condition(|_| {}),
+                vec![timer.clone()],
+                ("timer", Some(at(20)), Some(at(20)), Some(8)),
+            ),
+            (
+                "no timer: the wait's place",
+                condition(due),
+                vec![],
+                ("timer", Some(at(10)), Some(at(10)), Some(7)),
+            ),
+            (
+                "fired: the wait's own",
+                condition(fired),
+                vec![timer],
+                ("workflow", Some(at(30)), Some(at(10)), Some(7)),
+            ),
+        ] {
+            let task = missed(wait, &timers).expect(what);
+            let got = (
+                task.r#type.as_str(),
+                task.available_at,
+                task.timer_fire_at,
+                task.timer_sequence,
+            );
+            assert_eq!(got, want, "{what}");
+        }
+    }
+
+    #[test]
+    fn only_a_failed_workflow_task_blocks_the_run_from_being_missed() {
+        let blocked = serde_json::json!({"replay_blocked": true});
+        for (what, status, task_type, want) in [
+            ("failed", "failed", TaskType::Workflow, false),
+            ("a leftover flag", "completed", TaskType::Workflow, true),
+            ("an activity's", "failed", TaskType::Activity, true),
+        ] {
+            let mut row = task("t", status, &blocked);
+            row.task_type = task_type;
+            let snapshot = RunSnapshot {
+                tasks: vec![row],
+                ..RunSnapshot::default()
+            };
+            let steps = Steps {
+                activities: &[],
+                timers: &[],
+                waits: &[],
+                signals: &[],
+            };
+            let missed = told(&snapshot, |cx| {
+                tasks(cx, steps).iter().any(|task| task.synthetic)
+            });
+            assert_eq!(missed, want, "{what}");
+        }
+    }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     activities::Activity,
-    context::{Context, ts},
+    context::{Context, millis, ts},
     fleet,
     policies::{Policies, RetryPolicy},
     signals::Signal,
@@ -128,6 +128,12 @@ pub struct Task {
 }
 
 impl Task {
+    /// Its place among others, as the engine compares them: in milliseconds, no time last.
+    pub fn turn(&self) -> (i64, i64, &str) {
+        let late = |at: Option<DateTime<Utc>>| at.map_or(i64::MAX, millis);
+        (late(self.available_at), late(self.created_at), &self.id)
+    }
+
     /// Nobody alive may take it: its marker is supported nowhere, and it could be taken now.
     pub fn waits_for_compatible_worker(&self, now: DateTime<Utc>) -> bool {
         let marked = self
@@ -157,15 +163,7 @@ pub fn tasks(cx: Context<'_>, steps: Steps<'_>) -> Vec<Task> {
     let missing = missing::missing(cx, steps, &lookup, &all);
     all.reserve_exact(missing.len());
     all.extend(missing);
-    all.sort_unstable_by(|a, b| {
-        let late = |at: Option<DateTime<Utc>>| (at.is_none(), at);
-        (rank(a), late(a.available_at), late(a.created_at), &a.id).cmp(&(
-            rank(b),
-            late(b.available_at),
-            late(b.created_at),
-            &b.id,
-        ))
-    });
+    all.sort_unstable_by(|a, b| (rank(a), a.turn()).cmp(&(rank(b), b.turn())));
     all
 }
 
@@ -314,6 +312,7 @@ fn block_details(task: &mut Task, payload: &TaskPayload) {
                 types
                     .iter()
                     .filter_map(Value::as_str)
+                    .filter(|name| !name.is_empty())
                     .map(str::to_owned)
                     .collect()
             })
@@ -337,4 +336,39 @@ fn of_fleet(cx: Context<'_>, task: &mut Task, own_marker: Option<&str>) {
     task.compatibility_reason = support.process_reason;
     task.compatibility_supported_in_fleet = support.in_fleet;
     task.compatibility_fleet_reason = support.fleet_reason;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_of_one_millisecond_go_by_their_ids() {
+        let task = |id: &str, micros: i64| Task {
+            id: id.into(),
+            available_at: DateTime::from_timestamp_micros(1_800_000_000_000_000 + micros),
+            ..Task::default()
+        };
+        for (what, a, b, first) in [
+            (
+                "a later millisecond",
+                task("a", 2_000),
+                task("b", 1_000),
+                "b",
+            ),
+            ("a later microsecond", task("a", 20), task("b", 10), "a"),
+            (
+                "no time",
+                Task {
+                    id: "a".into(),
+                    ..Task::default()
+                },
+                task("b", 10),
+                "b",
+            ),
+        ] {
+            let got = if a.turn() < b.turn() { &a.id } else { &b.id };
+            assert_eq!(got, first, "{what}");
+        }
+    }
 }
