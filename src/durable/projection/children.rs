@@ -19,7 +19,10 @@ use crate::durable::{
     store::snapshot::RelatedRun,
     stored::{
         EventType, HistoryEvent, LinkRow, RunStatus,
-        payloads::{lineage::ChildEvent, parallel::Grouped as _},
+        payloads::{
+            lineage::{ChildEvent, StepTaken},
+            parallel::Grouped as _,
+        },
     },
 };
 
@@ -70,6 +73,34 @@ impl Child<'_> {
     /// Whether this run's own history knows the child at all.
     pub fn is_typed(&self) -> bool {
         self.history_authority == authority::TYPED
+    }
+
+    /// Whether the workflow took a step after the child's outcome was recorded: only having seen
+    /// the outcome could it. The engine does not ask, and takes the outcome for lost.
+    pub fn has_been_taken_up(&self, cx: Context<'_>) -> bool {
+        let Some(resolution) = &self.resolution else {
+            return false;
+        };
+        cx.snapshot
+            .events
+            .iter()
+            .filter(|event| event.sequence > resolution.event.sequence)
+            .filter(|event| {
+                matches!(
+                    event.event_type,
+                    EventType::ActivityScheduled
+                        | EventType::TimerScheduled
+                        | EventType::ChildWorkflowScheduled
+                        | EventType::SignalWaitOpened
+                        | EventType::ConditionWaitOpened
+                        | EventType::SideEffectRecorded
+                        | EventType::VersionMarkerRecorded
+                )
+            })
+            .any(|event| {
+                let step: StepTaken = event.as_payload();
+                step.sequence.get() > Some(self.sequence)
+            })
     }
 }
 

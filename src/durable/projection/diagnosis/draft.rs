@@ -38,6 +38,11 @@ impl<'p> Draft<'p> {
         }
     }
 
+    pub(super) fn since(mut self, at: Option<DateTime<Utc>>) -> Self {
+        self.since = at;
+        self
+    }
+
     pub(super) fn until(mut self, at: Option<DateTime<Utc>>) -> Self {
         self.until = at;
         self

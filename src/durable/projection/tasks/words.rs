@@ -40,6 +40,9 @@ pub(super) fn summary(cx: Context<'_>, task: &Task) -> String {
             None => format!("{what}: the engine waits before it tries again."),
         },
         "claim_failed" => format!("{what} was refused by a worker."),
+        "dispatch_overdue" if task.last_dispatched_at.is_none() => {
+            format!("{what} is due and was never published to the queue.")
+        }
         "dispatch_overdue" => format!("{what} was published and nobody has taken it."),
         "scheduled" => match task.available_at {
             Some(at) => format!("{what} is due at {}.", stamp(at)),

@@ -8,15 +8,13 @@ use crate::durable::{
     projection::{
         Projected,
         activities::Activity,
-        children::Child,
         signals::Signal,
         transport::{Health, Patience},
     },
     repair::{change::object, refusal::Refusal},
     stored::{
-        ActivityStatus, AsCell as _, Cell, EventType, RepairBlockedReason, TaskRow, TaskStatus,
-        TaskType, TimerStatus, WaitKind,
-        loose::{self, Int, Raw},
+        ActivityStatus, AsCell as _, Cell, RepairBlockedReason, TaskRow, TaskStatus, TaskType,
+        TimerStatus, WaitKind, loose::Raw,
     },
 };
 
@@ -320,7 +318,7 @@ fn child(p: &Projected<'_>) -> Result<New, Refusal> {
     let known = p.children.iter().find(|child| {
         child.resolution.is_some() && child.child_workflow_run_id == standing.resume_source_id
     });
-    if known.is_some_and(|child| has_gone_on_since(p, child)) {
+    if known.is_some_and(|child| child.has_been_taken_up(p.cx)) {
         return Err(Refusal::NoProgress);
     }
     let wait_id = standing.open_wait_id.as_deref();
@@ -338,39 +336,6 @@ fn child(p: &Projected<'_>) -> Result<New, Refusal> {
         Some(p.cx.now),
         payload,
     ))
-}
-
-/// Whether the workflow took a step after the child's outcome was recorded: only having seen the
-/// outcome could it. The engine does not ask, and would make a task for it again and again.
-fn has_gone_on_since(p: &Projected<'_>, child: &Child<'_>) -> bool {
-    #[derive(Debug, Default, serde::Deserialize)]
-    #[serde(default)]
-    struct Step {
-        sequence: Int,
-    }
-    let Some(resolution) = &child.resolution else {
-        return false;
-    };
-    p.cx.snapshot
-        .events
-        .iter()
-        .filter(|event| event.sequence > resolution.event.sequence)
-        .filter(|event| {
-            matches!(
-                event.event_type,
-                EventType::ActivityScheduled
-                    | EventType::TimerScheduled
-                    | EventType::ChildWorkflowScheduled
-                    | EventType::SignalWaitOpened
-                    | EventType::ConditionWaitOpened
-                    | EventType::SideEffectRecorded
-                    | EventType::VersionMarkerRecorded
-            )
-        })
-        .any(|event| {
-            let step: Step = loose::read(event.payload.as_deref());
-            step.sequence.get() > Some(child.sequence)
-        })
 }
 
 fn gone(what: &str) -> Refusal {

@@ -61,3 +61,10 @@ pub struct ParentClose {
 }
 
 super::parallel::grouped!(ChildEvent);
+
+/// Where in the workflow's code a step was taken.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct StepTaken {
+    pub sequence: Int,
+}

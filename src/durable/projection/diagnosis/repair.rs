@@ -1,0 +1,339 @@
+//! A run that does not go on by itself: what is in its way, and whether repair would help.
+
+use super::{draft::Draft, first_line, named};
+use crate::{
+    durable::{
+        projection::{liveness::is_replay_blocked, projected::Projected, tasks::Task, waits::Wait},
+        stored::{SignalStatus, WaitKind},
+    },
+    run::{
+        diagnosis::{Actor, Citation, Diagnosis},
+        fact::anchor,
+    },
+};
+
+pub(super) fn replay_blocked(p: &Projected<'_>, draft: Draft) -> Diagnosis {
+    let Some(task) = p.tasks.iter().find(|task| is_replay_blocked(task)) else {
+        return draft.say(
+            "unsupported_history",
+            "Only mutable rows speak of its open step; typed history has nothing to go on from.",
+            "Repair is not offered: there is nothing safe to put back. Terminate the run, or restore its history.",
+            Actor::Operator,
+        );
+    };
+    let why = match task.replay_blocked_reason.as_deref() {
+        Some("failure_resolution") => {
+            "a recorded exception cannot be restored by the deployed code"
+        }
+        Some("condition_wait_definition_mismatch") => {
+            "a condition of the deployed code differs from the recorded one"
+        }
+        Some("history_shape_mismatch") => {
+            "the deployed code takes other steps than its history records"
+        }
+        _ => task
+            .last_error
+            .as_deref()
+            .map_or("no reason is stored", first_line),
+    };
+    draft.cite_task(Some(task)).say(
+        "replay_blocked",
+        format!("Cannot be replayed: {why}."),
+        "Deploy code that fits the recorded history, then repair.",
+        Actor::Developer,
+    )
+}
+
+pub(super) fn repair(
+    p: &Projected<'_>,
+    draft: Draft,
+    next: Option<&Task>,
+    what: &str,
+) -> Diagnosis {
+    let draft = draft.cite_task(next);
+    if let Some(task) = next {
+        let (code, sentence) = match task.transport_state.as_str() {
+            "lease_expired" => (
+                "lease_expired",
+                format!(
+                    "The worker that had its task did not come back before the lease ran out: {what}."
+                ),
+            ),
+            "repair_backoff" => (
+                "repair_backoff",
+                format!(
+                    "Its task could not be published; the engine waits before it tries again: {what}."
+                ),
+            ),
+            "dispatch_failed" => (
+                "dispatch_failed",
+                format!("Its task could not be published to the queue: {what}."),
+            ),
+            _ if task.last_dispatched_at.is_none() => (
+                "dispatch_overdue",
+                format!("Its task is due and was never published to the queue: {what}."),
+            ),
+            _ => (
+                "dispatch_overdue",
+                format!("Its task was published and nobody has taken it: {what}."),
+            ),
+        };
+        let next_step = if code == "repair_backoff" {
+            "Wait for the engine's next try; a repair now would make a second task."
+        } else {
+            "Check that workers of this queue are alive, then repair: the task has to be published again."
+        };
+        return draft.until(task.repair_available_at).say(
+            code,
+            sentence,
+            next_step,
+            Actor::Operator,
+        );
+    }
+    if let Some(needless) = needless(p) {
+        return needless.say(draft);
+    }
+    let missing = p.tasks.iter().find(|task| task.task_missing);
+    let draft = match missing {
+        Some(task) => draft.cite(Citation {
+            table: "workflow_tasks",
+            id: task
+                .expected_task_id
+                .clone()
+                .unwrap_or_else(|| task.id.clone()),
+            shows: format!("no row for this {} task", task.r#type),
+            anchor: Some(anchor("task", &task.id)),
+        }),
+        None => draft,
+    };
+    let (code, sentence) = match (
+        &p.standing.wait_kind,
+        missing.map(|task| task.r#type.as_str()),
+    ) {
+        (Some(WaitKind::Activity), _) => (
+            "activity_task_lost",
+            format!("{what} is due, but its task row is gone, so no worker will pick it up."),
+        ),
+        (Some(WaitKind::Timer), _) => (
+            "timer_task_lost",
+            format!("{what} will never fire: its task row is gone."),
+        ),
+        (Some(WaitKind::Signal | WaitKind::Condition), Some("timer")) => (
+            "timeout_task_lost",
+            format!("Waits for {what}, and the task of its timeout is gone."),
+        ),
+        (Some(WaitKind::Signal), _) => (
+            "signal_task_lost",
+            format!("{what} has come, but no task brings it to the workflow."),
+        ),
+        (Some(WaitKind::Update), _) => (
+            "update_task_lost",
+            format!("{what} was accepted, but no task brings it to the workflow."),
+        ),
+        (Some(WaitKind::Child), _) => (
+            "child_task_lost",
+            format!("{what} has ended, but no task brings the result to the workflow."),
+        ),
+        (Some(WaitKind::Condition), _) => (
+            "timeout_task_lost",
+            format!("The timeout of {what} has passed, but no task tells the workflow."),
+        ),
+        _ => (
+            "no_resume_source",
+            "Nothing will wake it: it has no open task and waits for nothing.".to_owned(),
+        ),
+    };
+    draft.say(
+        code,
+        sentence,
+        "Repair: the missing task has to be put back with its original identity.",
+        Actor::Operator,
+    )
+}
+
+/// The engine asks for a repair that would change nothing, again and again (run-detail.md 11.2
+/// and 11.7): the run waits for something else.
+struct Needless<'p> {
+    code: &'static str,
+    /// What the engine takes for lost.
+    why: String,
+    /// What the run does wait for.
+    wait: &'p Wait,
+}
+
+impl Needless<'_> {
+    fn say(&self, draft: Draft<'_>) -> Diagnosis {
+        let kind = self.wait.kind;
+        let name = match kind {
+            "child" => self.wait.target_type.as_deref(),
+            _ => self.wait.target_name.as_deref(),
+        };
+        let (next, actor) = match kind {
+            "signal" => ("It goes on when that signal is sent.", Actor::Sender),
+            "child" => ("Open the child to see what it is doing.", Actor::Child),
+            "condition" => (
+                "Send the signal or update that makes it true.",
+                Actor::Sender,
+            ),
+            _ => ("Look at the waits below.", Actor::Worker),
+        };
+        draft
+            .cite_wait(self.wait)
+            .since(self.wait.opened_at)
+            .until(self.wait.deadline_at)
+            .say(
+                self.code,
+                format!("Waits for {}. {}", named(kind, name), self.why),
+                &format!("Do not repair: a new task would change nothing. {next}"),
+                actor,
+            )
+    }
+}
+
+fn needless<'p>(p: &'p Projected<'_>) -> Option<Needless<'p>> {
+    let open = || {
+        p.waits
+            .iter()
+            .filter(|wait| wait.is_open() && !wait.is_diagnostic())
+    };
+    let newest = |wait: &&Wait| (wait.opened_at, wait.sequence);
+    let source = p.standing.resume_source_id.as_deref();
+    match p.standing.wait_kind {
+        Some(WaitKind::Child) => {
+            let child = p.children.iter().find(|child| {
+                child.resolution.is_some() && child.child_workflow_run_id.as_deref() == source
+            })?;
+            let wait = open().max_by_key(newest)?;
+            child.has_been_taken_up(p.cx).then(|| Needless {
+                code: "child_already_applied",
+                why: format!(
+                    "The engine still counts the outcome of child {} as lost, but the workflow has gone on since.",
+                    child.label
+                ),
+                wait,
+            })
+        }
+        Some(WaitKind::Signal) => {
+            let signal = p.signals.iter().find(|signal| {
+                signal.status == SignalStatus::Received
+                    && (signal.id.as_deref() == source || signal.command_id.as_deref() == source)
+            })?;
+            let answers_a_wait = p
+                .signal_waits
+                .iter()
+                .any(|wait| wait.command_id.is_some() && wait.command_id == signal.command_id);
+            let wait = open()
+                .filter(|wait| wait.kind == "signal" && wait.target_name != signal.name)
+                .max_by_key(newest)?;
+            (!answers_a_wait).then(|| Needless {
+                code: "signal_buffered",
+                why: format!(
+                    "{} came before the workflow asked for it and is kept until then.",
+                    named("signal", signal.name.as_deref())
+                ),
+                wait,
+            })
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::durable::{
+        projection::{
+            diagnosis::diagnose,
+            example::{event, history, task, told},
+        },
+        store::snapshot::RunSnapshot,
+        stored::{EventType, RunRow, RunStatus, SignalRow},
+    };
+
+    fn run(snapshot: RunSnapshot) -> (&'static str, String) {
+        let snapshot = RunSnapshot {
+            run: RunRow {
+                status: RunStatus::Waiting,
+                ..RunRow::default()
+            },
+            ..snapshot
+        };
+        told(&snapshot, |cx| {
+            let said = diagnose(&Projected::of(cx));
+            (said.code, said.sentence)
+        })
+    }
+
+    fn signal_wait(sequence: i64, name: &str) -> Value {
+        json!({"sequence": sequence, "signal_name": name, "signal_wait_id": format!("w{sequence}")})
+    }
+
+    #[test]
+    fn a_child_the_workflow_has_gone_on_from_needs_no_repair() {
+        let child = |sequence| json!({"sequence": sequence, "child_workflow_run_id": "k", "child_workflow_type": "refund"});
+        let past = || {
+            vec![
+                event(1, EventType::ChildWorkflowScheduled, &child(1)),
+                event(2, EventType::ChildRunCompleted, &child(1)),
+            ]
+        };
+        let mut gone_on = past();
+        gone_on.push(event(3, EventType::SignalWaitOpened, &signal_wait(2, "go")));
+        for (what, events, code) in [
+            ("gone on", gone_on, "child_already_applied"),
+            ("not taken up", past(), "child_task_lost"),
+        ] {
+            let said = run(RunSnapshot {
+                events: history(events),
+                ..RunSnapshot::default()
+            });
+            assert_eq!(said.0, code, "{what}: {}", said.1);
+        }
+    }
+
+    #[test]
+    fn a_signal_nobody_asked_for_yet_needs_no_repair() {
+        let signals = || {
+            vec![SignalRow {
+                id: "s".into(),
+                workflow_command_id: "c".into(),
+                signal_name: "stop".into(),
+                status: SignalStatus::Received,
+                ..SignalRow::default()
+            }]
+        };
+        let received =
+            json!({"signal_name": "stop", "workflow_command_id": "c", "command": {"id": "c"}});
+        for (what, awaited, code) in [
+            ("another is awaited", "go", "signal_buffered"),
+            ("the one awaited came", "stop", "signal_task_lost"),
+        ] {
+            let said = run(RunSnapshot {
+                events: history(vec![
+                    event(1, EventType::SignalWaitOpened, &signal_wait(1, awaited)),
+                    event(2, EventType::SignalReceived, &received),
+                ]),
+                signals: signals(),
+                ..RunSnapshot::default()
+            });
+            assert_eq!(said.0, code, "{what}: {}", said.1);
+        }
+    }
+
+    #[test]
+    fn a_task_nobody_published_is_not_said_to_be_in_the_queue() {
+        for (published, words) in [(false, "never published"), (true, "nobody has taken it")] {
+            let mut row = task("t", "ready", &json!({}));
+            row.created_at = Some(crate::durable::projection::example::at(0));
+            row.last_dispatched_at = row.created_at.filter(|_| published);
+            let (code, sentence) = run(RunSnapshot {
+                tasks: vec![row],
+                ..RunSnapshot::default()
+            });
+            assert_eq!(code, "dispatch_overdue");
+            assert!(sentence.contains(words), "{sentence}");
+        }
+    }
+}
