@@ -34,6 +34,8 @@ struct State {
     config: EngineConfig,
     /// The engine's detail by run id.
     runs: BTreeMap<String, Value>,
+    /// Its failures, of which the detail shows only a part.
+    failures: BTreeMap<String, Value>,
 }
 
 /// Where rows must first be copied, one in so many of the engine-test states is compared.
@@ -80,7 +82,8 @@ on_every_database! {
     }
 }
 
-async fn project(state: &State, db: &Db, run_id: &str) -> Value {
+/// The detail and the failures.
+async fn project(state: &State, db: &Db, run_id: &str) -> (Value, Value) {
     let mut snapshot = db.snapshot().await.expect("a snapshot");
     let run = RunSnapshot::load(&mut snapshot, run_id, TimelineCache::Whole)
         .await
@@ -92,7 +95,9 @@ async fn project(state: &State, db: &Db, run_id: &str) -> Value {
         now: state.now,
         config: &state.config,
     });
-    serde_json::to_value(detail(&projected, None)).expect("JSON")
+    let failures = serde_json::to_value(&projected.failures).expect("JSON");
+    let detail = serde_json::to_value(detail(&projected, None)).expect("JSON");
+    (detail, failures)
 }
 
 fn json(file: &Path) -> Value {
@@ -107,7 +112,7 @@ fn name(path: &Path) -> String {
 
 fn scenario(folder: &Path) -> State {
     let now = fs::read_to_string(folder.join("now.txt")).expect("now.txt");
-    let mut runs = BTreeMap::new();
+    let (mut runs, mut failures) = (BTreeMap::new(), BTreeMap::new());
     for run in folders(&folder.join("runs")) {
         let (with_code, nocode) = (run.join("detail.json"), run.join("nocode/detail.json"));
         let has_nocode = nocode.exists();
@@ -121,6 +126,10 @@ fn scenario(folder: &Path) -> State {
             expected["compatibility_fleet"] = json(&with_code)["compatibility_fleet"].take();
         }
         runs.insert(name(&run), expected);
+        let with_code = run.join("failures.json");
+        let nocode = run.join("nocode/failures.json");
+        let file = if has_nocode { nocode } else { with_code };
+        failures.insert(name(&run), json(&file));
     }
     State {
         name: name(folder),
@@ -129,6 +138,7 @@ fn scenario(folder: &Path) -> State {
         config: EngineConfig::load(Some(&folder.join("engine-config.json")))
             .expect("the engine's configuration"),
         runs,
+        failures,
     }
 }
 
@@ -139,15 +149,19 @@ fn engine_test_state(folder: &Path) -> State {
     );
     let mut config = tempfile::NamedTempFile::new().expect("a temporary file");
     write!(config, "{}", meta["workflows"]).expect("the configuration is written");
-    let details = views["runs"].as_object_mut().into_iter().flatten();
-    let details = details.map(|(run, views)| (run.clone(), views["detail"].take()));
+    let mut view = |name: &str| -> BTreeMap<String, Value> {
+        let runs = views["runs"].as_object_mut().into_iter().flatten();
+        runs.map(|(run, views)| (run.clone(), views[name].take()))
+            .collect()
+    };
+    let (mut runs, failures) = (view("detail"), view("failures"));
+    // The engine itself fails on some states (run-detail.md 11.1): nothing to compare.
+    runs.retain(|_, detail| detail.is_object() && detail.get("__exception").is_none());
     State {
         name: name(folder),
         database: folder.join("db.sqlite"),
-        // The engine itself fails on some states (run-detail.md 11.1): nothing to compare.
-        runs: details
-            .filter(|(_, detail)| detail.is_object() && detail.get("__exception").is_none())
-            .collect(),
+        runs,
+        failures,
         now: views["now"]
             .as_str()
             .expect("now")
@@ -185,12 +199,14 @@ struct Report {
 impl Report {
     async fn compare_all(&mut self, state: &State, db: &Db) {
         for (run_id, expected) in &state.runs {
-            let actual = project(state, db, run_id).await;
-            self.compare(
-                &format!("{} {run_id}", state.name),
-                state,
-                expected,
-                &actual,
+            let case = format!("{} {run_id}", state.name);
+            let (actual, failures) = project(state, db, run_id).await;
+            self.compare(&case, state, expected, &actual);
+            self.walk(
+                (&case, &state.name),
+                "failures",
+                &state.failures[run_id],
+                &failures,
             );
         }
     }
