@@ -134,6 +134,7 @@ impl Prepared {
             gathering: collector::Options {
                 interval: config.metrics_interval,
                 namespace: config.metrics_namespace.clone(),
+                ..collector::Options::default()
             },
             ..Settings::default()
         });

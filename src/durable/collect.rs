@@ -1,6 +1,9 @@
 //! One pass over the fleet: counts, then the next stretch of the walk, in one read snapshot.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
@@ -31,11 +34,33 @@ pub struct Gathered {
 }
 
 /// Why there are no numbers, and what was being counted then.
-#[derive(Debug, Error)]
-#[error("{error}")]
+#[derive(Clone, Debug, Error)]
+#[error("{cause}")]
 pub struct Failed {
     pub section: Option<&'static str>,
-    pub error: DbError,
+    pub cause: Cause,
+}
+
+#[derive(Clone, Debug, Error)]
+pub enum Cause {
+    #[error("{0}")]
+    Database(Arc<DbError>),
+    /// The connection stands, but nothing comes.
+    #[error("the pass was given up after {} s", .0.as_secs())]
+    NoEnd(Duration),
+    #[error("the pass broke off; this is a fault in Plimsoll")]
+    Panic,
+}
+
+impl Cause {
+    /// Whether the database was at work for as long as the pass took, rather than away.
+    pub fn was_work(&self) -> bool {
+        match self {
+            Self::Database(error) => !error.is_unavailable(),
+            Self::NoEnd(_) => false,
+            Self::Panic => true,
+        }
+    }
 }
 
 /// How much of the fleet the numbers behind `projections`, `command_contracts`, `history.events`
@@ -117,39 +142,56 @@ impl Walk {
     }
 }
 
-/// One pass.
+/// One pass, given up after `limit`. A walk that breaks off begins anew.
 pub async fn gather(
     db: &Db,
     now: DateTime<Utc>,
     config: &EngineConfig,
     namespace: Option<&str>,
     walk: &mut Walk,
+    limit: Duration,
 ) -> Result<Gathered, Failed> {
     let started = Instant::now();
     let mut sections = Sections::default();
-    // Forty statements, one after the other, make a large future.
+    // Forty statements, one after the other, make a large future. The databases stop a statement
+    // that runs too long; a connection on which nothing comes is stopped by nobody but us.
     let read = Box::pin(read(db, now, config, namespace, walk, &mut sections));
-    let (read, statements) = db::counted(read).await;
-    let (counted, stretch, queues) = read.map_err(|error| Failed {
+    let (read, statements) = db::counted(tokio::time::timeout(limit, read)).await;
+    let read = read.map_err(|_| Cause::NoEnd(limit));
+    let read = read.and_then(|read| read.map_err(|error| Cause::Database(Arc::new(error))));
+    let (counted, stretch, queues) = read.map_err(|cause| Failed {
         section: sections.current(),
-        error,
+        cause,
     })?;
-    walk.add(&stretch, now, config, namespace);
-    let (drift, coverage) = walk.known(now);
-    let metrics = OperatorMetrics::of(&counted, drift, config);
-    Ok(Gathered {
-        dashboard: Dashboard::of(&counted),
-        health: Health::of(&metrics, config),
-        metrics,
-        counted,
-        queues: queues
-            .zip(namespace)
-            .map(|(queues, namespace)| queues::document(namespace, &queues, now, config)),
-        coverage,
-        took: started.elapsed(),
-        sections: sections.finish(),
-        statements,
-    })
+    // Up to fifty thousand events are looked at: too long for a thread others wait for.
+    let mut walked = std::mem::take(walk);
+    let (config, namespace) = (config.clone(), namespace.map(str::to_owned));
+    let made = tokio::task::spawn_blocking(move || {
+        let namespace = namespace.as_deref();
+        walked.add(&stretch, now, &config, namespace);
+        let (drift, coverage) = walked.known(now);
+        let metrics = OperatorMetrics::of(&counted, drift, &config);
+        let gathered = Gathered {
+            dashboard: Dashboard::of(&counted),
+            health: Health::of(&metrics, &config),
+            metrics,
+            counted,
+            queues: queues
+                .zip(namespace)
+                .map(|(queues, namespace)| queues::document(namespace, &queues, now, &config)),
+            coverage,
+            took: started.elapsed(),
+            sections: sections.finish(),
+            statements,
+        };
+        (gathered, walked)
+    });
+    let (gathered, walked) = made.await.map_err(|_| Failed {
+        section: Some("projections"),
+        cause: Cause::Panic,
+    })?;
+    *walk = walked;
+    Ok(gathered)
 }
 
 async fn read(

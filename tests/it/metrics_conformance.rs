@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use chrono::{DateTime, Utc};
@@ -202,9 +203,16 @@ fn compare(
 /// One pass over all namespaces, and the queues of the one the corpus tells of.
 async fn pass(db: &Db, state: &State) -> (Gathered, Value) {
     let config = EngineConfig::load(Some(&state.config)).expect("the engine's configuration");
-    let gathered = gather(db, state.now, &config, None, &mut Walk::default())
-        .await
-        .unwrap_or_else(|error| panic!("{}: {error}", state.name));
+    let gathered = gather(
+        db,
+        state.now,
+        &config,
+        None,
+        &mut Walk::default(),
+        Duration::from_mins(2),
+    )
+    .await
+    .unwrap_or_else(|error| panic!("{}: {error}", state.name));
     let mut snapshot = db.snapshot().await.expect("a snapshot");
     let scope = Scope::new(state.now, &config, Some("default"));
     let rows = queues(&mut snapshot, &scope).await.expect("queues");

@@ -29,7 +29,7 @@ fn still(db: &Db) -> TestServer {
         db: Some(db.clone()),
         gathering: Options {
             interval: Duration::from_hours(1),
-            namespace: None,
+            ..Options::default()
         },
         ..Settings::default()
     })))
@@ -612,22 +612,30 @@ async fn shipped_dashboards_and_alerts_use_metrics_that_exist() {
 mod outage {
     use super::*;
 
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Way {
+        Open,
+        /// What comes in stays there, as on a network that swallows packets.
+        Stuck,
+        Shut,
+    }
+
     /// A door in front of the database that can be shut.
     struct Door {
         port: u16,
-        open: tokio::sync::watch::Sender<bool>,
+        way: tokio::sync::watch::Sender<Way>,
     }
 
     async fn door(host: String, port: u16) -> Door {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let own = listener.local_addr().unwrap().port();
-        let (open, state) = tokio::sync::watch::channel(true);
+        let (way, state) = tokio::sync::watch::channel(Way::Open);
         tokio::spawn(async move {
             loop {
                 let Ok((mut client, _)) = listener.accept().await else {
                     return;
                 };
-                if !*state.borrow() {
+                if *state.borrow() == Way::Shut {
                     continue;
                 }
                 let (host, mut state) = (host.clone(), state.clone());
@@ -638,17 +646,20 @@ mod outage {
                         return;
                     };
                     tokio::select! {
+                        biased;
+                        _ = state.wait_for(|way| *way != Way::Open) => {}
                         _ = tokio::io::copy_bidirectional(&mut client, &mut server) => {}
-                        _ = state.wait_for(|open| !*open) => {}
                     }
+                    let _ = state.wait_for(|way| *way != Way::Stuck).await;
                 });
             }
         });
-        Door { port: own, open }
+        Door { port: own, way }
     }
 
-    async fn body(db: TestDb) {
-        fill(&db).await;
+    /// The product behind a door, gathering all the time.
+    async fn behind(db: &TestDb, limit: Duration) -> (Door, Db, TestServer) {
+        fill(db).await;
         let mut url = url::Url::parse(&db.url).unwrap();
         let door = door(url.host_str().unwrap().to_owned(), url.port().unwrap()).await;
         url.set_host(Some("127.0.0.1")).unwrap();
@@ -659,42 +670,95 @@ mod outage {
             db: Some(behind.clone()),
             gathering: Options {
                 interval: Duration::from_millis(50),
-                namespace: None,
+                limit,
+                ..Options::default()
             },
             ..Settings::default()
         });
-        let server = TestServer::new(routes::router(app));
-        let before = json(&server, "/waterline/api/stats").await;
+        (door, behind, TestServer::new(routes::router(app)))
+    }
 
-        door.open.send(false).unwrap();
-        let away = loop {
-            let stats = json(&server, "/waterline/api/stats?fresh=1").await;
-            if !stats["plimsoll"]["failing_since"].is_null() {
-                break stats;
-            }
-        };
-        assert_eq!(away["flows"], before["flows"]);
-        assert!(away["plimsoll"]["age_ms"].as_i64() > Some(0));
-        assert_eq!(server.get("/readyz").await.status_code(), 503);
-        assert_eq!(server.get("/livez").await.status_code(), 200);
-        let text = server.get("/metrics").await.text();
-        assert!(text.contains("\nplimsoll_collector_up 0\n"), "{text}");
-        assert!(
-            text.contains("\ndurable_workflow_runs_waiting "),
-            "the last numbers stay"
-        );
-        let page = server.get("/waterline/").await;
-        assert_eq!(page.status_code(), 200);
-        assert!(page.text().contains("The database does not answer"));
-
-        door.open.send(true).unwrap();
+    /// Asks until passes fail, or go well again.
+    async fn until(server: &TestServer, failing: bool) -> Value {
         loop {
-            let stats = json(&server, "/waterline/api/stats?fresh=1").await;
-            if stats["plimsoll"]["failing_since"].is_null() {
-                break;
+            let stats = json(server, "/waterline/api/stats?fresh=1").await;
+            if stats["plimsoll"]["failing_since"].is_null() != failing {
+                return stats;
             }
         }
-        assert_eq!(server.get("/readyz").await.status_code(), 200);
+    }
+
+    /// Everybody scrapes all the time, and nobody ever goes without numbers.
+    async fn scraped(server: &TestServer, what: impl Future<Output = ()>) {
+        let scrapers = (0..20).map(|n| async move {
+            let path = [
+                "/waterline/api/operator-metrics",
+                "/waterline/api/stats",
+                "/waterline/api/v2/health",
+                "/metrics",
+                "/waterline/",
+                "/livez",
+            ][n % 6];
+            loop {
+                let response = server.get(path).await;
+                assert_eq!(response.status_code(), 200, "{path}: {}", response.text());
+                tokio::task::yield_now().await;
+            }
+        });
+        let scrapers = futures_util::future::join_all(scrapers);
+        tokio::select! {
+            _ = scrapers => unreachable!("they go on"),
+            () = what => {}
+        }
+    }
+
+    async fn body(db: TestDb) {
+        let (door, behind, server) = behind(&db, Options::default().limit).await;
+        let before = json(&server, "/waterline/api/stats").await;
+        let scene = async {
+            door.way.send(Way::Shut).unwrap();
+            let away = until(&server, true).await;
+            assert_eq!(away["flows"], before["flows"]);
+            assert!(away["plimsoll"]["age_ms"].as_i64() > Some(0));
+            assert_eq!(server.get("/readyz").await.status_code(), 503);
+            let text = server.get("/metrics").await.text();
+            assert!(text.contains("\nplimsoll_collector_up 0\n"), "{text}");
+            assert!(
+                text.contains("\ndurable_workflow_runs_waiting "),
+                "the last numbers stay"
+            );
+            let page = server.get("/waterline/").await.text();
+            assert!(page.contains("The database does not answer"));
+
+            door.way.send(Way::Open).unwrap();
+            until(&server, false).await;
+            assert_eq!(server.get("/readyz").await.status_code(), 200);
+        };
+        scraped(&server, scene).await;
+        drop(server);
+        behind.close().await;
+    }
+
+    /// Nothing is refused and nothing comes: the pass is given up, and the next is well again.
+    async fn silence(db: TestDb) {
+        let (door, behind, server) = behind(&db, Duration::from_secs(3)).await;
+        // The first pass may be slow where much else runs.
+        let before: Value = loop {
+            let response = server.get("/waterline/api/stats?fresh=1").await;
+            if response.status_code() == 200 {
+                break response.json();
+            }
+        };
+        door.way.send(Way::Stuck).unwrap();
+        let away = until(&server, true).await;
+        assert_eq!(away["flows"], before["flows"]);
+        let because = away["plimsoll"]["failing_because"].as_str().unwrap();
+        assert!(
+            because.starts_with("The database does not answer."),
+            "{because}"
+        );
+        door.way.send(Way::Open).unwrap();
+        until(&server, false).await;
         drop(server);
         behind.close().await;
     }
@@ -725,5 +789,17 @@ mod outage {
     #[tokio::test]
     async fn mysql() {
         crate::rig::on(plimsoll::db::Dialect::MySql, body).await;
+    }
+
+    mod silence {
+        #[tokio::test]
+        async fn postgres() {
+            crate::rig::on(plimsoll::db::Dialect::Postgres, super::silence).await;
+        }
+
+        #[tokio::test]
+        async fn mysql() {
+            crate::rig::on(plimsoll::db::Dialect::MySql, super::silence).await;
+        }
     }
 }

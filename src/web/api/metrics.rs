@@ -110,6 +110,10 @@ async fn answer(
         "generated_at": Stamp(latest.at),
         "age_ms": age_ms(app.clock.now(), latest.at),
         "failing_since": standing.failing.as_ref().map(|failing| Stamp(failing.since)),
+        "failing_because": standing.failing.as_ref().map(|failing| {
+            let (what, more) = failing.words();
+            format!("{what}. {more}")
+        }),
         "passes": standing.passes(),
         "pass_duration_ms": latest.gathered.took.as_secs_f64() * 1e3,
         "pass_statements": latest.gathered.statements,

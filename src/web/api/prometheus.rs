@@ -56,7 +56,7 @@ pub async fn show(State(app): State<App>) -> Result<impl IntoResponse, AppError>
         let failed = standing
             .failing
             .as_ref()
-            .and_then(|failing| failing.section);
+            .and_then(|failing| failing.failed.section);
         for section in Sections::ALL {
             own.sample(&[("section", section)], i64::from(failed == Some(section)));
         }

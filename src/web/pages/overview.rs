@@ -62,7 +62,7 @@ struct Body {
     /// When the numbers were gathered, and how many milliseconds ago.
     measured: Moment,
     age_ms: i64,
-    failing: Option<Moment>,
+    failing: Option<FailingView>,
     tiles: Vec<Tile>,
     attention: Vec<Item>,
     checks: Vec<CheckView>,
@@ -75,6 +75,13 @@ struct Body {
     workers_line: String,
     limits: Vec<LimitView>,
     coverage: String,
+}
+
+/// Why the numbers do not go on.
+struct FailingView {
+    what: &'static str,
+    more: String,
+    since: Moment,
 }
 
 struct CheckView {
@@ -111,10 +118,14 @@ fn body(layout: &Layout, latest: &Latest, standing: &Standing) -> Body {
         },
         measured: layout.moment(latest.at),
         age_ms: crate::web::api::metrics::age_ms(layout.now, latest.at),
-        failing: standing
-            .failing
-            .as_ref()
-            .map(|failing| layout.moment(failing.since)),
+        failing: standing.failing.as_ref().map(|failing| {
+            let (what, more) = failing.words();
+            FailingView {
+                what,
+                more,
+                since: layout.moment(failing.since),
+            }
+        }),
         tiles: tiles(layout, gathered),
         attention: attention(layout, gathered),
         checks: gathered.health.checks.iter().map(check_view).collect(),
