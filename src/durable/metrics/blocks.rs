@@ -262,7 +262,7 @@ impl Sticky {
         let rate = |part: i64| part as f64 / (hits + misses).max(1) as f64;
         Self {
             enabled: config.flag("sticky_execution.enabled"),
-            ttl_seconds: config.at_least("sticky_execution.ttl_seconds", 1),
+            ttl_seconds: config.int("sticky_execution.ttl_seconds"),
             active_sticky_runs: counted.run_table.active_sticky_runs,
             ready_sticky_tasks: ready,
             leased_sticky_tasks: counted

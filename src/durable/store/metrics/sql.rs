@@ -28,7 +28,7 @@ impl<'a> Scope<'a> {
             namespace: namespace
                 .map(str::trim)
                 .filter(|namespace| !namespace.is_empty()),
-            redispatch_after: config.at_least("task_repair.redispatch_after_seconds", 1),
+            redispatch_after: config.int("task_repair.redispatch_after_seconds"),
         }
     }
 
