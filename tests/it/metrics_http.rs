@@ -357,6 +357,44 @@ on_every_database! {
         assert_eq!(listed(&server(&db.read_only)).await.len(), 5);
     }
 
+    /// A worker that fell silent is named where the overview says so.
+    async fn a_silent_worker_is_named(db: TestDb) {
+        let beat = |id: &str, seconds: i64| {
+            let at = now() - chrono::TimeDelta::seconds(seconds);
+            InsertRow::new("workflow_worker_compatibility_heartbeats")
+                .set("worker_id", id)
+                .set("scope_key", id)
+                .set("supported", "[]")
+                .time("recorded_at", at)
+                .time("expires_at", at + chrono::TimeDelta::seconds(30))
+        };
+        let rows = vec![beat("worker-live", 5), beat("worker-silent", 600), beat("worker-gone", 7_200)];
+        write(&db.writable, rows, |_| ()).await.unwrap();
+        let page = server(&db.read_only).get("/waterline/").await.text();
+        assert!(page.contains("1 worker said nothing for more than five minutes"));
+        let workers = page.split("id=\"workers\"").nth(1).unwrap().split("</section>").next().unwrap();
+        assert!(workers.contains("worker-live") && workers.contains("worker-silent"), "{workers}");
+        assert!(workers.contains("silent</") && !workers.contains("worker-gone"), "{workers}");
+    }
+
+    /// The hours of the week are those of the application's clock.
+    async fn hours_begin_where_the_applications_hours_do(db: TestDb) {
+        let zone = "Asia/Kolkata".parse().unwrap();
+        let at = now() - chrono::TimeDelta::minutes(10);
+        let mut row = summary(0).set("closed_at", (at + chrono::TimeDelta::minutes(330)).naive_utc());
+        row.replace("status", "completed");
+        row.replace("status_bucket", "completed");
+        write(&db.writable, vec![row], |_| ()).await.unwrap();
+        let there = db.open(|settings| settings.zone = zone).await;
+        let series = json(&still(&there), "/waterline/api/stats").await["fleet_trends_series"].clone();
+        there.close().await;
+        // Closed at 11:50 UTC: in the hour from 17:00 to 18:00 there, which began at 11:30.
+        let began: chrono::DateTime<chrono::Utc> = "2026-11-15T11:30:00Z".parse().unwrap();
+        assert_eq!(series["timestamps"].as_array().unwrap().last(), Some(&json!(began.timestamp_millis())));
+        assert_eq!(series["completed"].as_array().unwrap().last(), Some(&json!(1)));
+        assert_eq!(series["completed"].as_array().unwrap().len(), 169);
+    }
+
     /// However many open runs stand before them in the list.
     async fn what_needs_attention_is_found_behind_many_runs(db: TestDb) {
         fill(&db).await;

@@ -34,6 +34,7 @@ pub use week::{ClosedGroup, HourGroup, TypeGroup};
 use crate::{
     db::{DbError, Dialect, Snapshot},
     durable::{engine_config::EngineConfig, stored::RunSummary},
+    zone::Zone,
 };
 
 /// Everything one pass counts, apart from the sweep.
@@ -43,6 +44,8 @@ pub struct Counted {
     pub namespace: Option<String>,
     /// Where nulls stand in an order is the database's own choice.
     pub dialect: Dialect,
+    /// The zone stored times are in.
+    pub zone: Zone,
     pub runs: RunCounts,
     pub history: HistoryCounts,
     pub summaries: SummaryCounts,
@@ -100,6 +103,7 @@ pub async fn count(
         now,
         namespace: namespace.map(str::to_owned),
         dialect: snapshot.dialect(),
+        zone: snapshot.zone(),
         runs: summaries.runs,
         history: summaries.history,
         summaries: summaries.rows,
