@@ -12,7 +12,7 @@ use thiserror::Error;
 use super::{
     engine_config::EngineConfig,
     metrics::{OperatorMetrics, dashboard::Dashboard, drift::Drift, health::Health, queues},
-    store::metrics::{self, Counted, Scope, Sections, sweep},
+    store::metrics::{self, Counted, Registrations, Scope, Sections, sweep},
     stored::Stamp,
 };
 use crate::db::{self, Db, DbError};
@@ -26,6 +26,8 @@ pub struct Gathered {
     pub health: Health,
     /// Of the namespace asked for; none without one.
     pub queues: Option<Value>,
+    /// Who registered to poll them; none where the engine's server and its table are not there.
+    pub registered: Option<Registrations>,
     pub coverage: Coverage,
     pub took: Duration,
     /// The same, by part.
@@ -177,8 +179,10 @@ pub async fn gather(
             metrics,
             counted,
             queues: queues
+                .as_ref()
                 .zip(namespace)
-                .map(|(queues, namespace)| queues::document(namespace, &queues, now, &config)),
+                .map(|(queues, namespace)| queues::document(namespace, queues, now, &config)),
+            registered: queues.and_then(|queues| queues.registered),
             coverage,
             took: started.elapsed(),
             sections: sections.finish(),

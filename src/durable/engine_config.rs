@@ -107,6 +107,14 @@ pub struct EngineConfig {
     exception_class_aliases: BTreeMap<String, String>,
     serializer: Value,
     host: Host,
+    server: Server,
+}
+
+/// What the engine's standalone server is told about its workers.
+#[derive(Clone, Debug)]
+struct Server {
+    worker_stale_after_seconds: Option<i64>,
+    worker_poll_timeout: i64,
 }
 
 /// The application around the engine, as far as the file tells: `queue`, `cache` and `database`
@@ -237,7 +245,19 @@ impl EngineConfig {
                 },
             }
         };
+        let of_server = |name: &str| {
+            ["DW_", "WORKFLOW_SERVER_"]
+                .iter()
+                .filter_map(|prefix| env(&format!("{prefix}{name}")))
+                .map(|text| php::env(&text))
+                .find(|value| !value.is_null())
+                .map(|value| php::int(&value))
+        };
         Self {
+            server: Server {
+                worker_stale_after_seconds: of_server("WORKER_STALE_AFTER_SECONDS"),
+                worker_poll_timeout: of_server("WORKER_POLL_TIMEOUT").unwrap_or(30),
+            },
             values: SETTINGS
                 .iter()
                 .map(|setting| (setting.path, in_force(setting)))
@@ -276,6 +296,21 @@ impl EngineConfig {
     /// What is known of the application around the engine.
     pub fn host(&self) -> &Host {
         &self.host
+    }
+
+    /// Seconds after which a registered poller of a queue counts as gone.
+    pub fn poller_stale_after(&self) -> i64 {
+        let Server {
+            worker_stale_after_seconds: given,
+            worker_poll_timeout: poll,
+        } = self.server;
+        given.map_or_else(|| poll.saturating_mul(2).max(60), |given| given.max(1))
+    }
+
+    /// Seconds after which Waterline calls a registration stale.
+    pub fn registration_stale_after(&self) -> i64 {
+        let given = self.server.worker_stale_after_seconds;
+        given.map_or(300, |given| given.max(1))
     }
 
     /// The settings that do not hold as they were given, and what holds in their place.

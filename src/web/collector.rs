@@ -280,7 +280,7 @@ async fn latest(inner: &Inner, now: DateTime<Utc>, walk: &mut Walk) -> Result<La
     let gathered = gather(&inner.db, now, &inner.engine, namespace, walk, *limit).await?;
     Ok(Latest {
         at: now,
-        rendered: Rendered::of(&gathered, namespace),
+        rendered: Rendered::of(&gathered, namespace, &inner.engine),
         gathered,
     })
 }

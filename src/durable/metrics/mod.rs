@@ -7,6 +7,7 @@ pub mod dashboard;
 pub mod drift;
 pub mod health;
 pub mod policy;
+pub mod pollers;
 pub mod queues;
 pub mod repair;
 pub mod workers;

@@ -7,6 +7,7 @@
 mod activities;
 mod limits;
 mod queues;
+mod registrations;
 pub mod repair;
 mod runs;
 mod sections;
@@ -20,7 +21,8 @@ use chrono::{DateTime, Utc};
 
 pub use activities::{ActivityCounts, LocalCounts};
 pub use limits::{NearLimit, OpenCount, threshold};
-pub use queues::{QueueCounts, QueueRows, Queues, ReadyTask, queues};
+pub use queues::{Lease, QueueCounts, QueueRows, Queues, ReadyTask, queues};
+pub use registrations::{Registration, Registrations, Rollout};
 pub use repair::{RepairGroup, RepairGroups};
 pub use runs::{
     DashboardCounts, FailureGroup, HistoryCounts, RunCounts, StatusGroup, SummaryCounts,
