@@ -8,7 +8,7 @@ use plimsoll::{
     clock::Clock,
     db::Db,
     demo::{rows::InsertRow, write::write},
-    durable::{engine_config::EngineConfig, store::metrics::sweep::RUNS_PER_PASS},
+    durable::{engine_config::EngineConfig, store::metrics::sweep},
     web::{
         collector::Options,
         routes,
@@ -106,13 +106,28 @@ on_every_database! {
         let swept = json(&server, "/waterline/api/stats").await["plimsoll"]["swept"].clone();
         assert_eq!(swept["complete"], true, "the last whole walk still speaks: {swept}");
         // Too many for one pass now: after some it knows all runs again.
-        for _ in 0..1_400 / RUNS_PER_PASS {
+        for _ in 0..1_400 / sweep::BOUNDS.runs {
             statements().await;
         }
         let stats = json(&server, "/waterline/api/stats?fresh=1").await;
         let runs = &stats["operator_metrics"]["projections"]["run_summaries"]["runs"];
         assert_eq!(&stats["plimsoll"]["swept"]["runs"], runs);
         invariants(&stats, None);
+    }
+
+    /// What SQL alone can count is known long before every history is read.
+    async fn rows_are_counted_ahead_of_histories(db: TestDb) {
+        let rows = (0..1_200).flat_map(|n| if n < 7 { vec![run_of(n)] } else { vec![summary(n), run_of(n)] }).collect();
+        write(&db.writable, rows, |_| ()).await.unwrap();
+        let server = still(&db.read_only);
+        let health: Value = server.get("/waterline/api/v2/health").await.json();
+        let walked = |name: &str| (health["plimsoll"][name]["complete"].clone(), health["plimsoll"][name]["runs"].clone());
+        assert_eq!(walked("rows_swept"), (json!(true), json!(1_200)));
+        assert_eq!(walked("swept"), (json!(false), json!(sweep::BOUNDS.runs)));
+        assert_eq!(health["operator_metrics"]["projections"]["run_summaries"]["missing"], 7);
+        let message = |n: usize| health["checks"][n]["message"].as_str().unwrap().to_owned();
+        assert!(message(3).ends_with("Of 1200 runs 250 were looked at so far."), "{}", message(3));
+        assert!(!message(2).contains("so far"), "{}", message(2));
     }
 
     /// One namespace: its own runs, and no repair, as in the engine.

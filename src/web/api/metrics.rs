@@ -19,6 +19,7 @@ use crate::{
             health::{Check, Status},
             pollers,
         },
+        store::metrics::{rows, sweep},
         stored::Stamp,
     },
     web::{collector::Latest, error::AppError, state::App},
@@ -119,7 +120,8 @@ async fn answer(
         "passes": standing.passes(),
         "pass_duration_ms": latest.gathered.took.as_secs_f64() * 1e3,
         "pass_statements": latest.gathered.statements,
-        "swept": latest.gathered.coverage.document(),
+        "rows_swept": latest.gathered.rows.document(rows::BOUNDS),
+        "swept": latest.gathered.histories.document(sweep::BOUNDS),
         "settings_not_understood": nonsense(app),
     });
     let body = format!("{document},\"plimsoll\":{ours}}}");

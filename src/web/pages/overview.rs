@@ -87,7 +87,7 @@ struct FailingView {
 struct CheckView {
     tag: Tag,
     name: String,
-    message: &'static str,
+    message: String,
 }
 
 pub async fn show(State(app): State<App>, layout: Layout) -> Result<Response, AppError> {
@@ -157,7 +157,7 @@ fn check_view(check: &Check) -> CheckView {
     CheckView {
         tag: status_tag(check.status),
         name: check.name.replace('_', " "),
-        message: check.message,
+        message: check.message.to_string(),
     }
 }
 
@@ -183,14 +183,15 @@ fn oldest_note(gathered: &Gathered, at: Option<Stamp>) -> String {
 }
 
 fn coverage(gathered: &Gathered) -> String {
-    let coverage = &gathered.coverage;
-    let runs = number(coverage.runs);
-    if coverage.complete {
-        format!("Stored projections compared for all {runs} runs.")
-    } else {
-        format!(
-            "Stored projections compared for {runs} of {} runs so far; the walk goes on.",
-            number(gathered.counted.run_table.runs)
-        )
+    let all = number(gathered.counted.run_table.runs);
+    match (&gathered.rows, &gathered.histories) {
+        (_, histories) if histories.complete => {
+            format!("Stored projections compared for all {all} runs.")
+        }
+        (rows, histories) => format!(
+            "Rows counted for {} and stored projections compared for {} of {all} runs so far; the walks go on.",
+            number(rows.runs),
+            number(histories.runs)
+        ),
     }
 }

@@ -2,13 +2,14 @@
 //!
 //! Open work is counted along `(status, …)` indexes; what the engine has no index for is counted
 //! in one pass per table, shared by every number that needs it; what would need each run's whole
-//! history comes from [`sweep`], a bounded number of runs at a time.
+//! history comes from [`sweep`] and what joins tables from [`rows`], a bounded number of runs at a time.
 
 mod activities;
 mod limits;
 mod queues;
 mod registrations;
 pub mod repair;
+pub mod rows;
 mod runs;
 mod sections;
 mod sql;
