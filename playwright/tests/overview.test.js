@@ -90,7 +90,7 @@ describe('overview', () => {
     await seeded.withPage({}, async (page, base) => {
       await page.goto(`${base}/`);
       const tiles = await page.locator('.tiles').innerText();
-      const notice = page.getByText('The database does not answer');
+      const notice = page.getByText('The database answers with an error');
       assert.equal(await notice.count(), 0);
       await seeded.away(async () => {
         await notice.waitFor({ timeout: 40_000 });

@@ -94,7 +94,7 @@ impl Prepared {
                 setting = found.path,
                 given = %found.given,
                 used = %found.used,
-                "an engine setting is no number; the engine's default is used"
+                "an engine setting cannot be taken as it stands"
             );
         }
         let export = ExportSettings {
@@ -134,6 +134,7 @@ impl Prepared {
             gathering: collector::Options {
                 interval: config.metrics_interval,
                 namespace: config.metrics_namespace.clone(),
+                ..collector::Options::default()
             },
             ..Settings::default()
         });
@@ -162,7 +163,7 @@ impl Prepared {
 
 /// Repairs on the engine's own interval, of several copies only one.
 async fn repair_loop(db: Db, clock: Clock, app: App) {
-    let seconds = app.engine.at_least("task_repair.loop_throttle_seconds", 1);
+    let seconds = app.engine.int("task_repair.loop_throttle_seconds");
     let mut beat = tokio::time::interval(Duration::from_secs(seconds.unsigned_abs()));
     beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let judged = Judged {

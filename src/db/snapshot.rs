@@ -168,6 +168,11 @@ impl Snapshot {
         self.db.statement()
     }
 
+    /// The zone stored times are in.
+    pub fn zone(&self) -> crate::zone::Zone {
+        self.db.zone
+    }
+
     /// A time the engine wrote, where it comes as part of a text.
     pub fn stored_time(&self, text: &str) -> Option<DateTime<Utc>> {
         row::stored_time(text, self.db.zone)

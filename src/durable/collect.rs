@@ -1,6 +1,9 @@
 //! One pass over the fleet: counts, then the next stretch of the walk, in one read snapshot.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
@@ -8,8 +11,18 @@ use thiserror::Error;
 
 use super::{
     engine_config::EngineConfig,
-    metrics::{OperatorMetrics, dashboard::Dashboard, drift::Drift, health::Health, queues},
-    store::metrics::{self, Counted, Scope, Sections, sweep},
+    metrics::{
+        OperatorMetrics,
+        dashboard::Dashboard,
+        drift::{Drift, Rows},
+        health::{Health, LookedAt},
+        queues,
+    },
+    store::metrics::{
+        self, Counted, Registrations, Scope, Sections,
+        rows::{self, RowStretch},
+        sweep::{self, Bounds, Stretch},
+    },
     stored::Stamp,
 };
 use crate::db::{self, Db, DbError};
@@ -23,7 +36,14 @@ pub struct Gathered {
     pub health: Health,
     /// Of the namespace asked for; none without one.
     pub queues: Option<Value>,
-    pub coverage: Coverage,
+    /// Who registered to poll them; none where the engine's server and its table are not there.
+    pub registered: Option<Registrations>,
+    /// What the numbers counted row by row speak for: `history.events`, its orphans, the
+    /// summaries, and the rows of every projection.
+    pub rows: Coverage,
+    /// What those speak for that need a run's history: the rest of `projections`, and
+    /// `command_contracts`.
+    pub histories: Coverage,
     pub took: Duration,
     /// The same, by part.
     pub sections: Vec<(&'static str, Duration)>,
@@ -31,15 +51,36 @@ pub struct Gathered {
 }
 
 /// Why there are no numbers, and what was being counted then.
-#[derive(Debug, Error)]
-#[error("{error}")]
+#[derive(Clone, Debug, Error)]
+#[error("{cause}")]
 pub struct Failed {
     pub section: Option<&'static str>,
-    pub error: DbError,
+    pub cause: Cause,
 }
 
-/// How much of the fleet the numbers behind `projections`, `command_contracts`, `history.events`
-/// and `history.history_orphan_total` speak for.
+#[derive(Clone, Debug, Error)]
+pub enum Cause {
+    #[error("{0}")]
+    Database(Arc<DbError>),
+    /// The connection stands, but nothing comes.
+    #[error("the pass was given up after {} s", .0.as_secs())]
+    NoEnd(Duration),
+    #[error("the pass broke off; this is a fault in Plimsoll")]
+    Panic,
+}
+
+impl Cause {
+    /// Whether the database was at work for as long as the pass took, rather than away.
+    pub fn was_work(&self) -> bool {
+        match self {
+            Self::Database(error) => !error.is_unavailable(),
+            Self::NoEnd(_) => false,
+            Self::Panic => true,
+        }
+    }
+}
+
+/// How much of the fleet some of the numbers speak for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Coverage {
     /// Whether they are of every run.
@@ -52,63 +93,66 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    pub fn document(&self) -> Value {
+    pub fn document(&self, bounds: Bounds) -> Value {
         json!({
             "complete": self.complete,
             "runs": self.runs,
             "read_from": self.from,
             "read_until": self.until,
-            "whole_fleet_up_to": sweep::WHOLE_FLEET,
-            "runs_per_pass": sweep::RUNS_PER_PASS,
-            "events_per_pass": sweep::EVENTS_PER_PASS,
+            "whole_fleet_up_to": bounds.whole_fleet,
+            "runs_per_pass": bounds.runs,
+            "events_per_pass": bounds.events,
         })
+    }
+
+    fn looked_at(&self) -> Option<i64> {
+        (!self.complete).then_some(self.runs)
     }
 }
 
-/// The walk over all runs, kept between passes.
+/// The walks over all runs, kept between passes.
 #[derive(Clone, Debug, Default)]
 pub struct Walk {
-    after: Option<String>,
-    began: Option<Stamp>,
-    so_far: Drift,
-    /// The last walk that reached the end.
-    whole: Option<(Drift, Coverage)>,
+    rows: Lap<Rows>,
+    histories: Lap<Drift>,
 }
 
-impl Walk {
-    /// Adds a stretch; at the end of the walk the sums are whole.
-    fn add(
-        &mut self,
-        stretch: &sweep::Stretch,
-        now: DateTime<Utc>,
-        config: &EngineConfig,
-        namespace: Option<&str>,
-    ) {
-        self.so_far.add(stretch, now, config, namespace);
-        let began = *self.began.get_or_insert(Stamp(now));
-        self.after.clone_from(&stretch.until);
+/// One walk: where it is, what it has so far, and the last one that reached the end.
+#[derive(Clone, Debug, Default)]
+struct Lap<S> {
+    after: Option<String>,
+    began: Option<Stamp>,
+    so_far: S,
+    whole: Option<(S, Coverage)>,
+}
+
+impl<S: Clone + Default> Lap<S> {
+    /// Goes on to where the stretch just added ended; at the end of the walk the sums are whole.
+    fn reach(&mut self, until: Option<String>, runs: fn(&S) -> i64, now: DateTime<Utc>) {
+        let from = *self.began.get_or_insert(Stamp(now));
+        self.after = until;
         if self.after.is_none() {
-            let drift = std::mem::take(&mut self.so_far);
+            let sums = std::mem::take(&mut self.so_far);
             let coverage = Coverage {
                 complete: true,
-                runs: drift.runs,
-                from: began,
+                runs: runs(&sums),
+                from,
                 until: Stamp(now),
             };
-            self.whole = Some((drift, coverage));
+            self.whole = Some((sums, coverage));
             self.began = None;
         }
     }
 
     /// The last whole walk, or what the first one has so far.
-    fn known(&self, now: DateTime<Utc>) -> (&Drift, Coverage) {
+    fn known(&self, runs: fn(&S) -> i64, now: DateTime<Utc>) -> (&S, Coverage) {
         match &self.whole {
-            Some((drift, coverage)) => (drift, coverage.clone()),
+            Some((sums, coverage)) => (sums, coverage.clone()),
             None => (
                 &self.so_far,
                 Coverage {
                     complete: false,
-                    runs: self.so_far.runs,
+                    runs: runs(&self.so_far),
                     from: self.began.unwrap_or(Stamp(now)),
                     until: Stamp(now),
                 },
@@ -117,39 +161,80 @@ impl Walk {
     }
 }
 
-/// One pass.
+impl Walk {
+    fn add(
+        &mut self,
+        counted: RowStretch,
+        read: Stretch,
+        now: DateTime<Utc>,
+        config: &EngineConfig,
+        namespace: Option<&str>,
+    ) {
+        self.rows.so_far.add(&counted, namespace);
+        self.rows.reach(counted.until, |rows| rows.runs, now);
+        self.histories.so_far.add(&read, now, config);
+        self.histories.reach(read.until, |drift| drift.runs, now);
+    }
+}
+
+/// One pass, given up after `limit`. A walk that breaks off begins anew.
 pub async fn gather(
     db: &Db,
     now: DateTime<Utc>,
     config: &EngineConfig,
     namespace: Option<&str>,
     walk: &mut Walk,
+    limit: Duration,
 ) -> Result<Gathered, Failed> {
     let started = Instant::now();
     let mut sections = Sections::default();
-    // Forty statements, one after the other, make a large future.
+    // Forty statements, one after the other, make a large future. The databases stop a statement
+    // that runs too long; a connection on which nothing comes is stopped by nobody but us.
     let read = Box::pin(read(db, now, config, namespace, walk, &mut sections));
-    let (read, statements) = db::counted(read).await;
-    let (counted, stretch, queues) = read.map_err(|error| Failed {
+    let (read, statements) = db::counted(tokio::time::timeout(limit, read)).await;
+    let read = read.map_err(|_| Cause::NoEnd(limit));
+    let read = read.and_then(|read| read.map_err(|error| Cause::Database(Arc::new(error))));
+    let (counted, rows, stretch, queues) = read.map_err(|cause| Failed {
         section: sections.current(),
-        error,
+        cause,
     })?;
-    walk.add(&stretch, now, config, namespace);
-    let (drift, coverage) = walk.known(now);
-    let metrics = OperatorMetrics::of(&counted, drift, config);
-    Ok(Gathered {
-        dashboard: Dashboard::of(&counted),
-        health: Health::of(&metrics, config),
-        metrics,
-        counted,
-        queues: queues
-            .zip(namespace)
-            .map(|(queues, namespace)| queues::document(namespace, &queues, now, config)),
-        coverage,
-        took: started.elapsed(),
-        sections: sections.finish(),
-        statements,
-    })
+    // Up to fifty thousand events are looked at: too long for a thread others wait for.
+    let mut walked = std::mem::take(walk);
+    let (config, namespace) = (config.clone(), namespace.map(str::to_owned));
+    let made = tokio::task::spawn_blocking(move || {
+        let namespace = namespace.as_deref();
+        walked.add(rows, stretch, now, &config, namespace);
+        let (rows, of_rows) = walked.rows.known(|rows| rows.runs, now);
+        let (drift, of_histories) = walked.histories.known(|drift| drift.runs, now);
+        let metrics = OperatorMetrics::of(&counted, rows, drift, &config);
+        let looked_at = LookedAt {
+            rows: of_rows.looked_at(),
+            histories: of_histories.looked_at(),
+        };
+        let gathered = Gathered {
+            dashboard: Dashboard::of(&counted),
+            health: Health::of(&metrics, &config, looked_at),
+            metrics,
+            counted,
+            queues: queues
+                .as_ref()
+                .zip(namespace)
+                .map(|(queues, namespace)| queues::document(namespace, queues, now, &config)),
+            registered: queues.and_then(|queues| queues.registered),
+            rows: of_rows,
+            histories: of_histories,
+            took: started.elapsed(),
+            sections: sections.finish(),
+            statements,
+        };
+        (gathered, walked)
+    });
+    let (gathered, walked) = made.await.map_err(|_| Failed {
+        section: Some("projections"),
+        cause: Cause::Panic,
+    })?;
+    *walk = walked;
+    Ok(gathered)
 }
 
 async fn read(
@@ -159,12 +244,15 @@ async fn read(
     namespace: Option<&str>,
     walk: &Walk,
     sections: &mut Sections,
-) -> Result<(Counted, sweep::Stretch, Option<metrics::Queues>), DbError> {
+) -> Result<(Counted, RowStretch, Stretch, Option<metrics::Queues>), DbError> {
     let mut snapshot = db.snapshot().await?;
     let scope = Scope::new(now, config, namespace);
     let counted = metrics::count(&mut snapshot, now, config, namespace, sections).await?;
     sections.enter("projections");
-    let stretch = sweep::stretch(&mut snapshot, &scope, walk.after.as_deref()).await?;
+    let after = walk.rows.after.as_deref();
+    let rows = rows::row_stretch(&mut snapshot, &scope, after).await?;
+    let after = walk.histories.after.as_deref();
+    let stretch = sweep::stretch(&mut snapshot, &scope, after).await?;
     let queues = match scope.namespace {
         Some(_) => {
             sections.enter("queues");
@@ -173,5 +261,5 @@ async fn read(
         None => None,
     };
     snapshot.end().await;
-    Ok((counted, stretch, queues))
+    Ok((counted, rows, stretch, queues))
 }

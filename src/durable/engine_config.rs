@@ -7,6 +7,8 @@ use std::{collections::BTreeMap, path::Path};
 
 use serde_json::Value;
 
+use super::php;
+
 /// Where a value in force came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
@@ -20,74 +22,104 @@ struct Setting {
     path: &'static str,
     /// The environment name without its `DW_V2_` prefix.
     env: &'static str,
-    default: Default,
+    form: Form,
 }
 
-enum Default {
-    Int(i64),
-    Bool(bool),
-    Text(&'static str),
-    Null,
+/// What a setting holds: its default, and what the engine makes of a value it cannot take.
+enum Form {
+    /// A number of 0 or more.
+    Count(i64),
+    /// A number of 1 or more.
+    Positive(i64),
+    /// A number of 1 or more; the default for less.
+    PositiveOr(i64),
+    /// 0 to 100.
+    Percent(i64),
+    Switch(bool),
+    /// One of these words, the first by default. The engine goes by them in any case of letters.
+    Mode(&'static [&'static str]),
+    /// Any text, or a list.
+    Free,
 }
 
 macro_rules! settings {
-    ($($path:literal $env:literal $default:expr;)+) => {
-        const SETTINGS: &[Setting] = &[$(Setting { path: $path, env: $env, default: $default },)+];
+    ($($path:literal $env:literal $form:expr;)+) => {
+        const SETTINGS: &[Setting] = &[$(Setting { path: $path, env: $env, form: $form },)+];
     };
 }
 
 settings! {
-    "structural_limits.pending_activity_count" "LIMIT_PENDING_ACTIVITIES" Default::Int(2000);
-    "structural_limits.pending_child_count" "LIMIT_PENDING_CHILDREN" Default::Int(1000);
-    "structural_limits.pending_timer_count" "LIMIT_PENDING_TIMERS" Default::Int(2000);
-    "structural_limits.pending_signal_count" "LIMIT_PENDING_SIGNALS" Default::Int(5000);
-    "structural_limits.pending_update_count" "LIMIT_PENDING_UPDATES" Default::Int(500);
-    "structural_limits.command_batch_size" "LIMIT_COMMAND_BATCH_SIZE" Default::Int(1000);
-    "structural_limits.payload_size_bytes" "LIMIT_PAYLOAD_SIZE_BYTES" Default::Int(2_097_152);
-    "structural_limits.memo_size_bytes" "LIMIT_MEMO_SIZE_BYTES" Default::Int(262_144);
-    "structural_limits.search_attribute_size_bytes" "LIMIT_SEARCH_ATTRIBUTE_SIZE_BYTES" Default::Int(40_960);
-    "structural_limits.history_transaction_size" "LIMIT_HISTORY_TRANSACTION_SIZE" Default::Int(5000);
-    "structural_limits.warning_threshold_percent" "LIMIT_WARNING_THRESHOLD_PERCENT" Default::Int(80);
-    "task_repair.redispatch_after_seconds" "TASK_REPAIR_REDISPATCH_AFTER_SECONDS" Default::Int(3);
-    "task_repair.loop_throttle_seconds" "TASK_REPAIR_LOOP_THROTTLE_SECONDS" Default::Int(5);
-    "task_repair.scan_limit" "TASK_REPAIR_SCAN_LIMIT" Default::Int(25);
-    "task_repair.failure_backoff_max_seconds" "TASK_REPAIR_FAILURE_BACKOFF_MAX_SECONDS" Default::Int(60);
-    "history_budget.continue_as_new_event_threshold" "CONTINUE_AS_NEW_EVENT_THRESHOLD" Default::Int(10_000);
-    "history_budget.continue_as_new_size_bytes_threshold" "CONTINUE_AS_NEW_SIZE_BYTES_THRESHOLD" Default::Int(5_242_880);
-    "history_budget.continue_as_new_fan_out_threshold" "CONTINUE_AS_NEW_FAN_OUT_THRESHOLD" Default::Int(200);
-    "history_budget.event_warning_threshold" "HISTORY_EVENT_WARNING_THRESHOLD" Default::Int(8000);
-    "history_budget.size_bytes_warning_threshold" "HISTORY_SIZE_BYTES_WARNING_THRESHOLD" Default::Int(4_194_304);
-    "history_budget.fan_out_warning_threshold" "HISTORY_FAN_OUT_WARNING_THRESHOLD" Default::Int(160);
-    "compatibility.current" "CURRENT_COMPATIBILITY" Default::Null;
-    "compatibility.supported" "SUPPORTED_COMPATIBILITIES" Default::Null;
-    "compatibility.namespace" "COMPATIBILITY_NAMESPACE" Default::Null;
-    "compatibility.heartbeat_ttl_seconds" "COMPATIBILITY_HEARTBEAT_TTL" Default::Int(30);
-    "compatibility.disable_heartbeat_table" "COMPATIBILITY_DISABLE_HEARTBEAT_TABLE" Default::Bool(false);
-    "namespace" "NAMESPACE" Default::Null;
-    "task_dispatch_mode" "TASK_DISPATCH_MODE" Default::Text("queue");
-    "workflow_task_lease_seconds" "WORKFLOW_TASK_LEASE_SECONDS" Default::Int(300);
-    "fleet.validation_mode" "FLEET_VALIDATION_MODE" Default::Text("warn");
-    "update_wait.completion_timeout_seconds" "UPDATE_WAIT_COMPLETION_TIMEOUT_SECONDS" Default::Int(10);
-    "update_wait.poll_interval_milliseconds" "UPDATE_WAIT_POLL_INTERVAL_MS" Default::Int(50);
-    "matching_role.queue_wake_enabled" "MATCHING_ROLE_QUEUE_WAKE" Default::Bool(true);
-    "sticky_execution.enabled" "STICKY_EXECUTION_ENABLED" Default::Bool(true);
-    "sticky_execution.ttl_seconds" "STICKY_EXECUTION_TTL_SECONDS" Default::Int(300);
-    "long_poll.multi_node" "MULTI_NODE" Default::Bool(false);
+    "structural_limits.pending_activity_count" "LIMIT_PENDING_ACTIVITIES" Form::Count(2000);
+    "structural_limits.pending_child_count" "LIMIT_PENDING_CHILDREN" Form::Count(1000);
+    "structural_limits.pending_timer_count" "LIMIT_PENDING_TIMERS" Form::Count(2000);
+    "structural_limits.pending_signal_count" "LIMIT_PENDING_SIGNALS" Form::Count(5000);
+    "structural_limits.pending_update_count" "LIMIT_PENDING_UPDATES" Form::Count(500);
+    "structural_limits.command_batch_size" "LIMIT_COMMAND_BATCH_SIZE" Form::Count(1000);
+    "structural_limits.payload_size_bytes" "LIMIT_PAYLOAD_SIZE_BYTES" Form::Count(2_097_152);
+    "structural_limits.memo_size_bytes" "LIMIT_MEMO_SIZE_BYTES" Form::Count(262_144);
+    "structural_limits.search_attribute_size_bytes" "LIMIT_SEARCH_ATTRIBUTE_SIZE_BYTES" Form::Count(40_960);
+    "structural_limits.history_transaction_size" "LIMIT_HISTORY_TRANSACTION_SIZE" Form::Count(5000);
+    "structural_limits.warning_threshold_percent" "LIMIT_WARNING_THRESHOLD_PERCENT" Form::Percent(80);
+    "task_repair.redispatch_after_seconds" "TASK_REPAIR_REDISPATCH_AFTER_SECONDS" Form::Positive(3);
+    "task_repair.loop_throttle_seconds" "TASK_REPAIR_LOOP_THROTTLE_SECONDS" Form::Positive(5);
+    "task_repair.scan_limit" "TASK_REPAIR_SCAN_LIMIT" Form::Positive(25);
+    "task_repair.failure_backoff_max_seconds" "TASK_REPAIR_FAILURE_BACKOFF_MAX_SECONDS" Form::Positive(60);
+    "history_budget.continue_as_new_event_threshold" "CONTINUE_AS_NEW_EVENT_THRESHOLD" Form::Count(10_000);
+    "history_budget.continue_as_new_size_bytes_threshold" "CONTINUE_AS_NEW_SIZE_BYTES_THRESHOLD" Form::Count(5_242_880);
+    "history_budget.continue_as_new_fan_out_threshold" "CONTINUE_AS_NEW_FAN_OUT_THRESHOLD" Form::Count(200);
+    "history_budget.event_warning_threshold" "HISTORY_EVENT_WARNING_THRESHOLD" Form::Count(8000);
+    "history_budget.size_bytes_warning_threshold" "HISTORY_SIZE_BYTES_WARNING_THRESHOLD" Form::Count(4_194_304);
+    "history_budget.fan_out_warning_threshold" "HISTORY_FAN_OUT_WARNING_THRESHOLD" Form::Count(160);
+    "compatibility.current" "CURRENT_COMPATIBILITY" Form::Free;
+    "compatibility.supported" "SUPPORTED_COMPATIBILITIES" Form::Free;
+    "compatibility.namespace" "COMPATIBILITY_NAMESPACE" Form::Free;
+    "compatibility.heartbeat_ttl_seconds" "COMPATIBILITY_HEARTBEAT_TTL" Form::Positive(30);
+    "compatibility.disable_heartbeat_table" "COMPATIBILITY_DISABLE_HEARTBEAT_TABLE" Form::Switch(false);
+    "namespace" "NAMESPACE" Form::Free;
+    "task_dispatch_mode" "TASK_DISPATCH_MODE" Form::Mode(&["queue", "poll"]);
+    "workflow_task_lease_seconds" "WORKFLOW_TASK_LEASE_SECONDS" Form::PositiveOr(300);
+    "fleet.validation_mode" "FLEET_VALIDATION_MODE" Form::Mode(&["warn", "fail"]);
+    "update_wait.completion_timeout_seconds" "UPDATE_WAIT_COMPLETION_TIMEOUT_SECONDS" Form::Positive(10);
+    "update_wait.poll_interval_milliseconds" "UPDATE_WAIT_POLL_INTERVAL_MS" Form::Positive(50);
+    "matching_role.queue_wake_enabled" "MATCHING_ROLE_QUEUE_WAKE" Form::Switch(true);
+    "sticky_execution.enabled" "STICKY_EXECUTION_ENABLED" Form::Switch(true);
+    "sticky_execution.ttl_seconds" "STICKY_EXECUTION_TTL_SECONDS" Form::Positive(300);
+    "long_poll.multi_node" "MULTI_NODE" Form::Switch(false);
+}
+
+/// The one setting younger than the engine's new names: it has no old one.
+const NO_OLD_NAME: &str = "WORKFLOW_TASK_LEASE_SECONDS";
+
+/// A value as the engine's `config()` has it.
+#[derive(Clone, Debug)]
+struct InForce {
+    value: Value,
+    /// The same before the engine's casts.
+    given: Value,
+    source: Source,
 }
 
 /// The values in force, each with its source.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
-    values: BTreeMap<&'static str, (Value, Source)>,
+    values: BTreeMap<&'static str, InForce>,
     exception_types: BTreeMap<String, String>,
     exception_class_aliases: BTreeMap<String, String>,
     serializer: Value,
     host: Host,
+    server: Server,
+}
+
+/// What the engine's standalone server is told about its workers.
+#[derive(Clone, Debug)]
+struct Server {
+    worker_stale_after_seconds: Option<i64>,
+    worker_poll_timeout: i64,
 }
 
 /// The application around the engine, as far as the file tells: `queue`, `cache` and `database`
 /// beside `workflows`, in Laravel's own form. What is not told is not known.
-#[derive(Clone, Debug, std::default::Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Host {
     pub queue: Option<Backend>,
     pub cache: Option<Backend>,
@@ -126,12 +158,12 @@ impl Backend {
     }
 }
 
-/// A value that was given and could not be taken.
+/// A value that was given and could not be taken as it stands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Nonsense {
     pub path: &'static str,
     pub given: Value,
-    /// What holds instead: the engine's default.
+    /// What holds instead, as in the engine.
     pub used: Value,
 }
 
@@ -185,15 +217,47 @@ impl EngineConfig {
         let v2 = v2.as_ref();
         let in_force = |setting: &Setting| {
             if let Some(value) = v2.and_then(|v2| lookup(v2, setting.path)) {
-                return (value.clone(), Source::File);
+                return InForce {
+                    value: value.clone(),
+                    given: value.clone(),
+                    source: Source::File,
+                };
             }
-            let name = |prefix| format!("{prefix}{}", setting.env);
-            if let Some(text) = env(&name("DW_V2_")).or_else(|| env(&name("WORKFLOW_V2_"))) {
-                return (parse(&text, &setting.default), Source::Environment);
+            let read =
+                |prefix| env(&format!("{prefix}{}", setting.env)).map(|text| php::env(&text));
+            // A null under the new name is as good as none; under the last name it is a null.
+            let old = || read("WORKFLOW_V2_").filter(|_| setting.env != NO_OLD_NAME);
+            let new = read("DW_V2_");
+            let found = match &new {
+                Some(value) if !value.is_null() || setting.env == NO_OLD_NAME => new,
+                _ => old(),
+            };
+            match found {
+                Some(given) => InForce {
+                    value: setting.form.cast(given.clone()),
+                    given,
+                    source: Source::Environment,
+                },
+                None => InForce {
+                    value: setting.form.default(),
+                    given: setting.form.default(),
+                    source: Source::Default,
+                },
             }
-            (setting.default.value(), Source::Default)
+        };
+        let of_server = |name: &str| {
+            ["DW_", "WORKFLOW_SERVER_"]
+                .iter()
+                .filter_map(|prefix| env(&format!("{prefix}{name}")))
+                .map(|text| php::env(&text))
+                .find(|value| !value.is_null())
+                .map(|value| php::int(&value))
         };
         Self {
+            server: Server {
+                worker_stale_after_seconds: of_server("WORKER_STALE_AFTER_SECONDS"),
+                worker_poll_timeout: of_server("WORKER_POLL_TIMEOUT").unwrap_or(30),
+            },
             values: SETTINGS
                 .iter()
                 .map(|setting| (setting.path, in_force(setting)))
@@ -234,25 +298,52 @@ impl EngineConfig {
         &self.host
     }
 
-    /// A whole number, not below this.
-    pub fn at_least(&self, path: &'static str, least: i64) -> i64 {
-        self.int(path).max(least)
+    /// Seconds after which a registered poller of a queue counts as gone.
+    pub fn poller_stale_after(&self) -> i64 {
+        let Server {
+            worker_stale_after_seconds: given,
+            worker_poll_timeout: poll,
+        } = self.server;
+        given.map_or_else(|| poll.saturating_mul(2).max(60), |given| given.max(1))
     }
 
-    /// The numbers that are none, and what is used in their place.
+    /// Seconds after which Waterline calls a registration stale.
+    pub fn registration_stale_after(&self) -> i64 {
+        let given = self.server.worker_stale_after_seconds;
+        given.map_or(300, |given| given.max(1))
+    }
+
+    /// The settings that do not hold as they were given, and what holds in their place.
     pub fn nonsense(&self) -> Vec<Nonsense> {
-        SETTINGS
-            .iter()
-            .filter(|setting| matches!(setting.default, Default::Int(_)))
-            .filter_map(|setting| {
-                let given = &self.values.get(setting.path)?.0;
-                (number(given).is_none() && !given.is_null()).then(|| Nonsense {
-                    path: setting.path,
-                    given: given.clone(),
-                    used: setting.default.value(),
-                })
+        let told = |setting: &Setting| {
+            let InForce { given, source, .. } = &self.values[setting.path];
+            if *source == Source::Default || given.is_null() {
+                return None;
+            }
+            let (sense, used) = match &setting.form {
+                Form::Switch(_) => {
+                    let used = self.flag(setting.path);
+                    (is_switch(given), used.into())
+                }
+                Form::Mode(words) => {
+                    let word = self.text(setting.path).map(str::trim);
+                    let known = |word: &str| words.iter().any(|w| w.eq_ignore_ascii_case(word));
+                    let used = word.filter(|word| known(word)).unwrap_or(words[0]);
+                    (word.is_some_and(known), used.into())
+                }
+                Form::Free => (true, Value::Null),
+                _ => {
+                    let used = self.int(setting.path);
+                    (php::number(given) == Some(used), used.into())
+                }
+            };
+            (!sense).then(|| Nonsense {
+                path: setting.path,
+                given: given.clone(),
+                used,
             })
-            .collect()
+        };
+        SETTINGS.iter().filter_map(told).collect()
     }
 
     /// The class a durable exception type stands for (`types.exceptions`).
@@ -269,38 +360,37 @@ impl EngineConfig {
     pub fn all(&self) -> impl Iterator<Item = (&'static str, &Value, Source)> {
         self.values
             .iter()
-            .map(|(path, (value, source))| (*path, value, *source))
+            .map(|(path, InForce { value, source, .. })| (*path, value, *source))
     }
 
-    /// A whole number; a value that is none counts as the engine's default.
+    /// A whole number within the engine's bounds; a value that is none counts as the default.
     pub fn int(&self, path: &'static str) -> i64 {
-        let default = || match SETTINGS
+        let form = SETTINGS
             .iter()
             .find(|setting| setting.path == path)
-            .map(|s| &s.default)
-        {
-            Some(Default::Int(n)) => *n,
+            .map(|setting| &setting.form);
+        let given = php::number(&self.values[path].value);
+        match form {
+            Some(Form::Count(n)) => given.unwrap_or(*n).max(0),
+            Some(Form::Positive(n)) => given.unwrap_or(*n).max(1),
+            Some(Form::PositiveOr(n)) => given.filter(|n| *n >= 1).unwrap_or(*n),
+            Some(Form::Percent(n)) => given.unwrap_or(*n).clamp(0, 100),
             _ => unreachable!("{path} is not a numeric engine setting"),
-        };
-        number(&self.values[path].0).unwrap_or_else(default)
+        }
     }
 
     pub fn text(&self, path: &'static str) -> Option<&str> {
-        self.values[path].0.as_str().filter(|text| !text.is_empty())
+        let text = self.values[path].value.as_str();
+        text.filter(|text| !text.is_empty())
     }
 
     /// The value as it was given, for settings of more than one form.
     pub fn value(&self, path: &'static str) -> &Value {
-        &self.values[path].0
+        &self.values[path].value
     }
 
     pub fn flag(&self, path: &'static str) -> bool {
-        match &self.values[path].0 {
-            Value::Bool(on) => *on,
-            Value::Number(n) => n.as_i64() != Some(0),
-            Value::String(text) => !matches!(text.as_str(), "" | "0"),
-            _ => false,
-        }
+        php::truth(&self.values[path].value)
     }
 }
 
@@ -312,30 +402,37 @@ impl EngineConfig {
     }
 }
 
-/// A number as PHP would take it: a fraction is cut off.
-fn number(value: &Value) -> Option<i64> {
-    #[expect(clippy::cast_possible_truncation, reason = "what PHP does too")]
-    let cut = |n: f64| n.is_finite().then_some(n.trunc() as i64);
-    match value {
-        Value::Number(n) => n.as_i64().or_else(|| n.as_f64().and_then(cut)),
-        Value::String(text) => {
-            let text = text.trim();
-            text.parse()
-                .ok()
-                .or_else(|| text.parse().ok().and_then(cut))
+impl Form {
+    fn default(&self) -> Value {
+        match self {
+            Self::Count(n) | Self::Positive(n) | Self::PositiveOr(n) | Self::Percent(n) => {
+                (*n).into()
+            }
+            Self::Switch(on) => (*on).into(),
+            Self::Mode(words) => words[0].into(),
+            Self::Free => Value::Null,
         }
-        _ => None,
+    }
+
+    /// What the engine's configuration file makes of an environment value.
+    fn cast(&self, value: Value) -> Value {
+        match self {
+            Self::Count(_) | Self::Positive(_) | Self::PositiveOr(_) | Self::Percent(_) => {
+                php::int(&value).into()
+            }
+            Self::Switch(_) => php::truth(&value).into(),
+            Self::Mode(_) | Self::Free => value,
+        }
     }
 }
 
-impl Default {
-    fn value(&self) -> Value {
-        match self {
-            Self::Int(n) => (*n).into(),
-            Self::Bool(b) => (*b).into(),
-            Self::Text(text) => (*text).into(),
-            Self::Null => Value::Null,
-        }
+/// Whether a value says yes or no as PHP takes it: to PHP `off` is a yes.
+fn is_switch(given: &Value) -> bool {
+    match given {
+        Value::Bool(_) => true,
+        Value::Number(n) => matches!(n.as_i64(), Some(0 | 1)),
+        Value::String(text) => matches!(text.as_str(), "" | "0" | "1" | "on" | "yes" | "true"),
+        _ => false,
     }
 }
 
@@ -353,21 +450,6 @@ fn lookup<'v>(v2: &'v Value, path: &str) -> Option<&'v Value> {
     path.split('.').try_fold(v2, |value, key| value.get(key))
 }
 
-fn parse(text: &str, like: &Default) -> Value {
-    match like {
-        Default::Int(_) => text
-            .trim()
-            .parse::<i64>()
-            .map_or_else(|_| text.into(), Into::into),
-        Default::Bool(_) => matches!(
-            text.to_ascii_lowercase().as_str(),
-            "1" | "true" | "yes" | "on"
-        )
-        .into(),
-        Default::Text(_) | Default::Null => text.into(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -382,7 +464,7 @@ mod tests {
         for document in [json!({"v2": v2, "serializer": "avro"}), v2.clone()] {
             let config = EngineConfig::from(Some(&document), |_| None);
             assert_eq!(config.int(REDISPATCH), 9);
-            assert_eq!(config.values[REDISPATCH].1, Source::File);
+            assert_eq!(config.values[REDISPATCH].source, Source::File);
         }
     }
 
@@ -406,16 +488,79 @@ mod tests {
         let env = |name: &str| match name {
             "DW_V2_TASK_REPAIR_REDISPATCH_AFTER_SECONDS" => Some("7".to_owned()),
             "WORKFLOW_V2_TASK_REPAIR_REDISPATCH_AFTER_SECONDS" => Some("8".to_owned()),
-            "WORKFLOW_V2_TASK_REPAIR_SCAN_LIMIT" => Some("many".to_owned()),
+            "WORKFLOW_V2_TASK_REPAIR_SCAN_LIMIT" => Some("30".to_owned()),
+            "WORKFLOW_V2_WORKFLOW_TASK_LEASE_SECONDS" => Some("45".to_owned()),
             _ => None,
         };
         let config = EngineConfig::from(None, env);
         assert_eq!(config.int(REDISPATCH), 7);
-        assert_eq!(
-            config.int("task_repair.scan_limit"),
-            25,
-            "a value that is no number counts as the default"
-        );
+        assert_eq!(config.int("task_repair.scan_limit"), 30);
         assert_eq!(config.int("history_budget.event_warning_threshold"), 8000);
+        let lease = "workflow_task_lease_seconds";
+        assert_eq!(config.int(lease), 300, "which has no old name");
+    }
+
+    /// The value of a variable, what holds, and whether that is told.
+    #[test]
+    fn the_environment_is_taken_as_the_engine_takes_it() {
+        let table = [
+            ("TASK_REPAIR_SCAN_LIMIT", "2k", json!(2), true),
+            ("TASK_REPAIR_SCAN_LIMIT", "many", json!(1), true),
+            ("TASK_REPAIR_SCAN_LIMIT", "-4", json!(1), true),
+            ("TASK_REPAIR_SCAN_LIMIT", "'30'", json!(30), false),
+            ("TASK_REPAIR_SCAN_LIMIT", "null", json!(25), false),
+            ("LIMIT_PENDING_TIMERS", "0", json!(0), false),
+            ("LIMIT_PENDING_TIMERS", "none", json!(0), true),
+            ("LIMIT_PENDING_TIMERS", "-1", json!(0), true),
+            ("LIMIT_WARNING_THRESHOLD_PERCENT", "180", json!(100), true),
+            ("WORKFLOW_TASK_LEASE_SECONDS", "0", json!(300), true),
+            ("WORKFLOW_TASK_LEASE_SECONDS", "(null)", json!(300), false),
+            ("WORKFLOW_TASK_LEASE_SECONDS", "45", json!(45), false),
+            ("STICKY_EXECUTION_ENABLED", "(false)", json!(false), false),
+            ("STICKY_EXECUTION_ENABLED", "empty", json!(false), false),
+            ("STICKY_EXECUTION_ENABLED", "0", json!(false), false),
+            ("STICKY_EXECUTION_ENABLED", "off", json!(true), true),
+            ("STICKY_EXECUTION_ENABLED", "maybe", json!(true), true),
+            ("FLEET_VALIDATION_MODE", " Fail ", json!("fail"), false),
+            ("FLEET_VALIDATION_MODE", "strict", json!("warn"), true),
+            ("TASK_DISPATCH_MODE", "poll", json!("poll"), false),
+            ("TASK_DISPATCH_MODE", "push", json!("queue"), true),
+            ("TASK_DISPATCH_MODE", "true", json!("queue"), true),
+        ];
+        for (name, text, want, told) in table {
+            let asked = format!("DW_V2_{name}");
+            let config = EngineConfig::from(None, |var| (var == asked).then(|| text.to_owned()));
+            let setting = SETTINGS.iter().find(|setting| setting.env == name).unwrap();
+            let holds: Value = match setting.form {
+                Form::Switch(_) => config.flag(setting.path).into(),
+                Form::Mode(words) => {
+                    let given = config.text(setting.path).unwrap_or_default().trim();
+                    let known = words.iter().find(|word| word.eq_ignore_ascii_case(given));
+                    (*known.unwrap_or(&words[0])).into()
+                }
+                _ => config.int(setting.path).into(),
+            };
+            assert_eq!(holds, want, "{name}={text}");
+            let nonsense = config.nonsense();
+            assert_eq!(
+                nonsense.len(),
+                usize::from(told),
+                "{name}={text}: {nonsense:?}"
+            );
+            assert!(
+                nonsense.iter().all(|found| found.used == want),
+                "{nonsense:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn in_a_file_what_is_no_number_is_the_default() {
+        let document =
+            json!({"task_repair": {"scan_limit": "many", "loop_throttle_seconds": "2k"}});
+        let config = EngineConfig::of(&document);
+        assert_eq!(config.int("task_repair.scan_limit"), 25);
+        assert_eq!(config.int("task_repair.loop_throttle_seconds"), 5);
+        assert_eq!(config.nonsense().len(), 2);
     }
 }

@@ -6,6 +6,7 @@ pub mod export;
 pub mod metrics;
 pub mod page;
 pub mod payload;
+mod php;
 pub mod projection;
 pub mod repair;
 pub mod store;

@@ -6,6 +6,7 @@
 
 use std::{
     fmt,
+    panic::AssertUnwindSafe,
     sync::{
         Arc, Weak,
         atomic::{AtomicBool, Ordering},
@@ -14,13 +15,14 @@ use std::{
 };
 
 use chrono::{DateTime, Utc};
+use futures_util::FutureExt as _;
 use tokio::sync::{Notify, watch};
 
 use crate::{
     clock::Clock,
     db::{Db, DbError},
     durable::{
-        collect::{Failed, Gathered, Walk, gather},
+        collect::{Cause, Failed, Gathered, Walk, gather},
         engine_config::EngineConfig,
     },
     web::{api::metrics::Rendered, error::AppError},
@@ -36,6 +38,8 @@ pub struct Options {
     pub interval: Duration,
     /// The one namespace to look at; all of them without it.
     pub namespace: Option<String>,
+    /// How long a pass may take before it is given up.
+    pub limit: Duration,
 }
 
 impl Default for Options {
@@ -43,6 +47,7 @@ impl Default for Options {
         Self {
             interval: Duration::from_secs(5),
             namespace: None,
+            limit: Duration::from_mins(2),
         }
     }
 }
@@ -71,9 +76,47 @@ pub struct Latest {
 #[derive(Clone, Debug)]
 pub struct Failing {
     pub since: DateTime<Utc>,
-    /// What was being counted when the last pass failed; none before the first statement.
-    pub section: Option<&'static str>,
-    pub error: Arc<DbError>,
+    /// How the last pass failed.
+    pub failed: Failed,
+}
+
+impl Failing {
+    /// What to say of it to those who look at the numbers.
+    pub fn words(&self) -> (&'static str, String) {
+        let (what, more) = match &self.failed.cause {
+            Cause::Database(error) => match &**error {
+                DbError::Timeout { seconds } => (
+                    "Counting takes too long",
+                    format!("A statement was stopped after {seconds} s"),
+                ),
+                DbError::Busy(_) => ("The database is busy", "A statement was turned away".into()),
+                DbError::PoolExhausted(_) => (
+                    "All database connections are in use",
+                    "None was free in time".into(),
+                ),
+                error if error.is_unavailable() => (
+                    "The database does not answer",
+                    "The connection is lost or cannot be made".into(),
+                ),
+                _ => (
+                    "The database answers with an error",
+                    "Plimsoll's log has its words".into(),
+                ),
+            },
+            Cause::NoEnd(limit) => (
+                "The database does not answer",
+                format!("Nothing came for {} s", limit.as_secs()),
+            ),
+            Cause::Panic => (
+                "The numbers could not be gathered",
+                "This is a fault in Plimsoll; its log says where".into(),
+            ),
+        };
+        match self.failed.section {
+            Some(section) => (what, format!("{more}, while counting {section}.")),
+            None => (what, format!("{more}.")),
+        }
+    }
 }
 
 impl Standing {
@@ -160,7 +203,11 @@ impl Collector {
             .clone();
         match (&standing.latest, &standing.failing) {
             (Some(latest), _) => Ok((Arc::clone(latest), standing.clone())),
-            (None, Some(failing)) => Err(AppError::from(&failing.error)),
+            (None, Some(failing)) => Err(match &failing.failed.cause {
+                Cause::Database(error) => AppError::from(error),
+                Cause::NoEnd(_) => AppError::Timeout,
+                Cause::Panic => AppError::internal("gathering the numbers", failing.failed.clone()),
+            }),
             (None, None) => Err(AppError::Timeout),
         }
     }
@@ -191,41 +238,110 @@ async fn pass(inner: &Inner, walk: &mut Walk) -> Duration {
     inner.standing.send_modify(|standing| standing.begun += 1);
     let now = inner.clock.now();
     let began = std::time::Instant::now();
-    let namespace = inner.options.namespace.as_deref();
-    let gathered = gather(&inner.db, now, &inner.engine, namespace, walk).await;
+    // A fault in one pass must not end all others.
+    let made = AssertUnwindSafe(latest(inner, now, walk)).catch_unwind();
+    let made = made.await.unwrap_or(Err(Failed {
+        section: None,
+        cause: Cause::Panic,
+    }));
     let took = began.elapsed();
-    match gathered {
-        Ok(gathered) => {
+    let rest = rest(inner.options.interval, took, made.as_ref().err());
+    match made {
+        Ok(latest) => {
             tracing::debug!(
                 ms = took.as_secs_f64() * 1e3,
-                statements = gathered.statements,
+                statements = latest.gathered.statements,
                 "gathered the numbers"
             );
-            let latest = Arc::new(Latest {
-                at: now,
-                rendered: Rendered::of(&gathered, namespace),
-                gathered,
-            });
             inner.standing.send_modify(|standing| {
                 standing.ended += 1;
-                standing.latest = Some(latest);
+                standing.latest = Some(Arc::new(latest));
                 standing.failing = None;
             });
         }
-        Err(Failed { section, error }) => {
-            tracing::warn!(%error, section, "the numbers could not be gathered");
-            let error = Arc::new(error);
+        Err(failed) => {
+            tracing::warn!(error = %failed, section = failed.section, "the numbers could not be gathered");
             inner.standing.send_modify(|standing| {
                 standing.ended += 1;
                 standing.failed += 1;
                 let since = standing.failing.take().map_or(now, |failing| failing.since);
-                standing.failing = Some(Failing {
-                    since,
-                    section,
-                    error,
-                });
+                standing.failing = Some(Failing { since, failed });
             });
         }
     }
-    inner.options.interval.max(took * PAUSE_PER_PASS)
+    rest
+}
+
+async fn latest(inner: &Inner, now: DateTime<Utc>, walk: &mut Walk) -> Result<Latest, Failed> {
+    let Options {
+        namespace, limit, ..
+    } = &inner.options;
+    let namespace = namespace.as_deref();
+    let gathered = gather(&inner.db, now, &inner.engine, namespace, walk, *limit).await?;
+    Ok(Latest {
+        at: now,
+        rendered: Rendered::of(&gathered, namespace, &inner.engine),
+        gathered,
+    })
+}
+
+/// Many times as long as the pass took; but waiting for a database that is away is no load on it,
+/// and it may be back soon.
+fn rest(interval: Duration, took: Duration, failed: Option<&Failed>) -> Duration {
+    if failed.is_some_and(|failed| !failed.cause.was_work()) {
+        interval
+    } else {
+        interval.max(took * PAUSE_PER_PASS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_that_is_away_is_asked_again_soon() {
+        let seconds = Duration::from_secs;
+        let database = |error| Cause::Database(Arc::new(error));
+        for (cause, took, want) in [
+            (None, 0, 5),
+            (None, 2, 18),
+            (Some(database(DbError::Lost("gone".into()))), 30, 5),
+            (Some(database(DbError::PoolExhausted(8))), 30, 5),
+            (Some(Cause::NoEnd(seconds(120))), 120, 5),
+            (Some(database(DbError::Timeout { seconds: 10 })), 20, 180),
+            (Some(Cause::Panic), 1, 9),
+        ] {
+            let failed = cause.map(|cause| Failed {
+                section: None,
+                cause,
+            });
+            let rest = rest(seconds(5), seconds(took), failed.as_ref());
+            assert_eq!(rest, seconds(want), "{failed:?} after {took} s");
+        }
+    }
+
+    #[test]
+    fn what_went_wrong_is_said_in_words_and_not_in_the_databases() {
+        let said = |error| {
+            let failing = Failing {
+                since: DateTime::UNIX_EPOCH,
+                failed: Failed {
+                    section: Some("tasks"),
+                    cause: Cause::Database(Arc::new(error)),
+                },
+            };
+            let (what, more) = failing.words();
+            format!("{what}. {more}")
+        };
+        assert_eq!(
+            said(DbError::Timeout { seconds: 10 }),
+            "Counting takes too long. A statement was stopped after 10 s, while counting tasks."
+        );
+        assert!(said(DbError::Lost("secret".into())).starts_with("The database does not answer. "));
+        let other = said(DbError::Query("no such table: secret".into()));
+        assert!(
+            other.starts_with("The database answers with an error. ") && !other.contains("secret")
+        );
+    }
 }

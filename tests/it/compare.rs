@@ -1,6 +1,7 @@
 //! Our JSON beside the engine's: what differs, where, and which differences are meant.
 
 use std::{
+    cell::Cell,
     collections::{BTreeMap, BTreeSet},
     fs,
     io::Write as _,
@@ -21,6 +22,9 @@ struct Meant {
     /// Read by people.
     #[serde(rename = "reason")]
     _reason: String,
+    /// Whether something differed there.
+    #[serde(skip)]
+    found: Cell<bool>,
 }
 
 /// `tests/differences.json`.
@@ -39,9 +43,22 @@ impl Differences {
     }
 
     pub fn is_meant(&self, scenario: &str, path: &str) -> bool {
-        self.meant
-            .iter()
-            .any(|meant| like(&meant.scenario, scenario) && like(&meant.path, path))
+        let here = |meant: &&Meant| like(&meant.scenario, scenario) && like(&meant.path, path);
+        let mut found = self.meant.iter().filter(here).peekable();
+        let is_meant = found.peek().is_some();
+        found.for_each(|meant| meant.found.set(true));
+        is_meant
+    }
+
+    /// Entries about one of these documents where nothing differed.
+    fn idle(&self, documents: &BTreeSet<String>) -> Vec<String> {
+        let of = |meant: &&Meant| {
+            let document = meant.path.split('.').next().unwrap_or_default();
+            documents.contains(document) && !meant.found.get()
+        };
+        let idle = self.meant.iter().filter(of);
+        idle.map(|meant| format!("{}: {}", meant.scenario, meant.path))
+            .collect()
     }
 }
 
@@ -51,6 +68,7 @@ pub struct Comparison {
     /// Paths that carry a sentence, `*` standing for anything: both sides must have one, its words are ours.
     prose: &'static [&'static str],
     deliberate: Differences,
+    documents: BTreeSet<String>,
     compared: usize,
     fields: usize,
     explained: usize,
@@ -63,6 +81,7 @@ impl Comparison {
         Self {
             prose,
             deliberate: Differences::load(),
+            documents: BTreeSet::new(),
             compared: 0,
             fields: 0,
             explained: 0,
@@ -74,6 +93,7 @@ impl Comparison {
     /// Compares one document; `path` is its name in the report.
     pub fn document(&mut self, scenario: &str, path: &str, ours: &Value, theirs: &Value) {
         self.compared += 1;
+        self.documents.insert(path.to_owned());
         self.value(scenario, path, Some(ours), Some(theirs));
     }
 
@@ -120,6 +140,17 @@ impl Comparison {
                     .push(format!("{scenario}: {path}: ours {a}, the engine's {b}"));
             }
         }
+    }
+
+    /// The same where everything was compared: an entry that excuses nothing has had its day.
+    pub fn finish_whole(self, what: &str) {
+        let idle = self.deliberate.idle(&self.documents);
+        self.finish(what);
+        assert!(
+            idle.is_empty(),
+            "nothing differs any more at:\n{}",
+            idle.join("\n")
+        );
     }
 
     /// Says how much was compared; fails when anything differs.

@@ -59,6 +59,9 @@ const QUERIES: &[&[(&str, &str)]] = &[
     &[("status", "completed")],
     &[("wait_kind", "signal")],
     &[("needs_repair", "1")],
+    &[("attention", "long_waits")],
+    &[("attention", "repair_needed"), ("namespace", "north")],
+    &[("attention", "failed_past_hour"), ("started", "24h")],
     &[("task_problem_code", "history")],
     &[("failure_category", "activity")],
     &[("non_retryable", "1")],
@@ -243,9 +246,12 @@ fn sqlite_faults(plan: &str) -> Vec<String> {
     let lines: Vec<_> = plan.lines().collect();
     let windowed = lines
         .iter()
-        .any(|line| line.contains("SCAN w") || line.contains("CO-ROUTINE w"));
+        .any(|line| *line == "CO-ROUTINE w" || *line == "MATERIALIZE w");
     let is_fault = |line: &&&str| {
-        let scans = line.starts_with("SCAN workflow_run_summaries") && !line.contains("USING");
+        // The table itself goes by that name where a whole bucket is looked at.
+        let table =
+            line.starts_with("SCAN workflow_run_summaries") || *line == &"SCAN w" && !windowed;
+        let scans = table && !line.contains("USING");
         let sorts = line.contains("USE TEMP B-TREE FOR ORDER BY") && !windowed;
         scans || sorts
     };
@@ -298,10 +304,12 @@ fn mysql_faults(plan: &str, limit: u64) -> Vec<String> {
     fn walk(value: &Value, sorted: bool, limit: u64, faults: &mut Vec<String>) {
         match value {
             Value::Object(map) => {
-                if map
-                    .get("table_name")
-                    .is_some_and(|name| name == "workflow_run_summaries")
-                {
+                // By that name also where a whole bucket is looked at; a window is made from something.
+                let named = |name: &Value| {
+                    let derived = map.keys().any(|key| key.starts_with("materialized"));
+                    name == "workflow_run_summaries" || name == "w" && !derived
+                };
+                if map.get("table_name").is_some_and(named) {
                     if map.get("access_type").is_some_and(|kind| kind == "ALL") {
                         faults.push("full scan".into());
                     }

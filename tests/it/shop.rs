@@ -102,3 +102,14 @@ pub async fn add_summaries(db: &TestDb, numbers: std::ops::Range<u32>) {
     let rows = numbers.map(summary).collect();
     write(&db.writable, rows, |_| ()).await.unwrap();
 }
+
+/// The run behind the `n`th summary.
+pub fn run_of(n: u32) -> InsertRow {
+    InsertRow::new("workflow_runs")
+        .set("id", format!("01seed{n:020}"))
+        .set("workflow_instance_id", format!("seed-{}", n / 2))
+        .set("run_number", i64::from(n % 2 + 1))
+        .set("workflow_class", "App\\Seed")
+        .set("workflow_type", "seed")
+        .set("status", "completed")
+}

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{age_ms, drift::Drift};
+use super::{age_ms, drift::Rows};
 use crate::{
     db::Dialect,
     durable::{
@@ -197,12 +197,12 @@ pub struct History {
 }
 
 impl History {
-    pub fn of(counted: &Counted, drift: &Drift, config: &EngineConfig) -> Self {
+    pub fn of(counted: &Counted, rows: &Rows, config: &EngineConfig) -> Self {
         let (hard, warning) = budget::thresholds(config);
         Self {
             counts: counted.history.clone(),
-            events: drift.events,
-            history_orphan_total: drift.history_orphans,
+            events: rows.events,
+            history_orphan_total: rows.history_orphans,
             event_threshold: hard[0],
             size_bytes_threshold: hard[1],
             fan_out_threshold: hard[2],
@@ -262,7 +262,7 @@ impl Sticky {
         let rate = |part: i64| part as f64 / (hits + misses).max(1) as f64;
         Self {
             enabled: config.flag("sticky_execution.enabled"),
-            ttl_seconds: config.at_least("sticky_execution.ttl_seconds", 1),
+            ttl_seconds: config.int("sticky_execution.ttl_seconds"),
             active_sticky_runs: counted.run_table.active_sticky_runs,
             ready_sticky_tasks: ready,
             leased_sticky_tasks: counted

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Timelike as _, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -215,7 +215,7 @@ impl NeedsAttention {
             (
                 AlertKind::StuckWorkers,
                 "warning",
-                counted.workers.stuck,
+                i64::try_from(counted.workers.stuck.len()).unwrap_or(i64::MAX),
                 "said nothing for more than five minutes",
                 "Look at the workers' own logs, or start them again.",
             ),
@@ -279,7 +279,11 @@ const HOUR: i64 = 3_600;
 
 impl TrendsSeries {
     fn of(counted: &Counted) -> Self {
-        let start = |at: DateTime<Utc>| at.timestamp().div_euclid(HOUR) * HOUR;
+        // The hours of the application's own clock, which need not begin with those of UTC.
+        let start = |at: DateTime<Utc>| {
+            let local = counted.zone.local(at);
+            at.timestamp() - i64::from(local.minute() * 60 + local.second())
+        };
         let week_ago = counted
             .now
             .checked_sub_signed(TimeDelta::days(7))

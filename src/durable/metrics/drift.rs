@@ -1,5 +1,5 @@
-//! Whether what the engine stored about runs still says what their history says: sums over a
-//! walk that reads a bounded number of runs per pass.
+//! Whether what the engine stored about runs still says what their history says: sums over two
+//! walks that look at a bounded number of runs per pass.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -11,23 +11,22 @@ use crate::durable::{
     store::{
         metrics::{
             Counted,
-            sweep::{ProjectionRows, Stretch},
+            rows::{ProjectionRows, RowStretch},
+            sweep::Stretch,
         },
         snapshot::RunSnapshot,
     },
     stored::Stamp,
 };
 
-/// What the walk has added up so far.
+/// What the walk over rows has added up so far.
 #[derive(Clone, Debug, Default)]
-pub struct Drift {
-    /// Runs read.
+pub struct Rows {
+    /// Runs looked at.
     pub runs: i64,
     pub events: i64,
     pub history_orphans: i64,
     pub missing_history_events: i64,
-    pub contracts: CommandContracts,
-    pub summaries: i64,
     pub summaries_missing: i64,
     pub summaries_orphaned: i64,
     pub summaries_stale: i64,
@@ -36,6 +35,18 @@ pub struct Drift {
     pub missing_current_open_waits: i64,
     pub timer_schema_version_mismatch_runs: i64,
     pub timer_schema_version_mismatch_rows: i64,
+    pub waits: ProjectionRows,
+    pub timeline: ProjectionRows,
+    pub timers: ProjectionRows,
+    pub lineage: ProjectionRows,
+}
+
+/// What the walk over histories has added up so far.
+#[derive(Clone, Debug, Default)]
+pub struct Drift {
+    /// Runs read.
+    pub runs: i64,
+    pub contracts: CommandContracts,
     pub waits: Section,
     pub timeline: Section,
     pub timers: Section,
@@ -45,7 +56,6 @@ pub struct Drift {
 /// One of the four stored projections.
 #[derive(Clone, Debug, Default)]
 pub struct Section {
-    pub rows: ProjectionRows,
     /// Runs that should have rows.
     pub with: i64,
     /// Of those, the ones that have.
@@ -66,18 +76,17 @@ pub struct CommandContracts {
     pub closed_backfill_needed_runs: i64,
 }
 
-impl Drift {
+impl Rows {
     /// Adds the next stretch of runs.
-    pub fn add(
-        &mut self,
-        stretch: &Stretch,
-        now: DateTime<Utc>,
-        config: &EngineConfig,
-        namespace: Option<&str>,
-    ) {
+    pub fn add(&mut self, stretch: &RowStretch, namespace: Option<&str>) {
+        self.runs += stretch.runs.runs;
         self.events += stretch.events.events;
         self.missing_history_events += stretch.events.missing_history_events;
-        self.summaries += stretch.summaries.summaries;
+        self.summaries_missing += stretch.runs.missing;
+        Stamp::earliest(
+            &mut self.oldest_missing_run_started_at,
+            stretch.runs.oldest_missing_run_started_at,
+        );
         self.summaries_orphaned += stretch.summaries.orphaned;
         self.summaries_stale += stretch.summaries.stale;
         self.summaries_with_open_waits += stretch.summaries.summaries_with_open_waits;
@@ -86,44 +95,34 @@ impl Drift {
             stretch.timer_versions.schema_version_mismatch_runs;
         self.timer_schema_version_mismatch_rows +=
             stretch.timer_versions.schema_version_mismatch_rows;
-        self.waits.rows.add(&stretch.waits);
-        self.timeline.rows.add(&stretch.timeline);
-        self.timers.rows.add(&stretch.timers);
-        self.lineage.rows.add(&stretch.lineage);
-        // Rows without a run belong to no namespace.
-        if namespace.is_none() {
-            self.history_orphans += stretch.events.history_orphan_total;
-        } else {
-            for section in [
-                &mut self.waits,
-                &mut self.timeline,
-                &mut self.timers,
-                &mut self.lineage,
-            ] {
-                section.rows.orphaned = 0;
+        for (mine, theirs) in [
+            (&mut self.waits, &stretch.waits),
+            (&mut self.timeline, &stretch.timeline),
+            (&mut self.timers, &stretch.timers),
+            (&mut self.lineage, &stretch.lineage),
+        ] {
+            mine.add(theirs);
+            // Rows without a run belong to no namespace.
+            if namespace.is_some() {
+                mine.orphaned = 0;
             }
         }
+        if namespace.is_none() {
+            self.history_orphans += stretch.events.history_orphan_total;
+        }
+    }
+}
+
+impl Drift {
+    /// Adds the next stretch of runs.
+    pub fn add(&mut self, stretch: &Stretch, now: DateTime<Utc>, config: &EngineConfig) {
         for run in &stretch.runs {
-            self.add_run(run, now, config, namespace);
+            self.add_run(run, now, config);
         }
     }
 
-    fn add_run(
-        &mut self,
-        run: &RunSnapshot,
-        now: DateTime<Utc>,
-        config: &EngineConfig,
-        namespace: Option<&str>,
-    ) {
+    fn add_run(&mut self, run: &RunSnapshot, now: DateTime<Utc>, config: &EngineConfig) {
         self.runs += 1;
-        let has_summary = run.summary.as_ref().is_some_and(|summary| {
-            namespace.is_none_or(|namespace| summary.namespace.as_deref() == Some(namespace))
-        });
-        if !has_summary {
-            self.summaries_missing += 1;
-            let started = run.run.started_at.or(run.run.created_at).map(Stamp);
-            Stamp::earliest(&mut self.oldest_missing_run_started_at, started);
-        }
         let projected = Projected::of(Context {
             snapshot: run,
             now,
@@ -172,8 +171,8 @@ impl Section {
         self.with - self.projected_with
     }
 
-    fn needs_rebuild(&self) -> i64 {
-        self.missing() + self.stale + self.rows.orphaned
+    fn needs_rebuild(&self, rows: &ProjectionRows) -> i64 {
+        self.missing() + self.stale + rows.orphaned
     }
 }
 
@@ -272,70 +271,70 @@ pub struct RunLineage {
 }
 
 impl Projections {
-    pub fn of(counted: &Counted, drift: &Drift) -> Self {
+    pub fn of(counted: &Counted, rows: &Rows, drift: &Drift) -> Self {
         let runs = counted.run_table.runs;
         let summaries = &counted.summaries;
         Self {
             run_summaries: RunSummaries {
                 runs,
                 summaries: counted.runs.total,
-                missing: drift.summaries_missing,
-                orphaned: drift.summaries_orphaned,
-                stale: drift.summaries_stale,
+                missing: rows.summaries_missing,
+                orphaned: rows.summaries_orphaned,
+                stale: rows.summaries_stale,
                 schema_outdated: summaries.schema_outdated,
-                needs_rebuild: drift.summaries_missing
-                    + drift.summaries_orphaned
-                    + drift.summaries_stale
+                needs_rebuild: rows.summaries_missing
+                    + rows.summaries_orphaned
+                    + rows.summaries_stale
                     + summaries.schema_outdated,
                 oldest_updated_at: summaries.oldest_updated_at,
                 newest_updated_at: summaries.newest_updated_at,
-                oldest_missing_run_started_at: drift.oldest_missing_run_started_at,
-                max_missing_run_age_ms: age_ms(counted.now, drift.oldest_missing_run_started_at),
+                oldest_missing_run_started_at: rows.oldest_missing_run_started_at,
+                max_missing_run_age_ms: age_ms(counted.now, rows.oldest_missing_run_started_at),
             },
             run_waits: RunWaits {
                 runs,
-                rows: drift.waits.rows.clone(),
+                rows: rows.waits.clone(),
                 runs_with_waits: drift.waits.with,
                 projected_runs_with_waits: drift.waits.projected_with,
                 missing_runs_with_waits: drift.waits.missing(),
-                summaries_with_open_waits: drift.summaries_with_open_waits,
-                projected_current_open_waits: (drift.summaries_with_open_waits
-                    - drift.missing_current_open_waits)
+                summaries_with_open_waits: rows.summaries_with_open_waits,
+                projected_current_open_waits: (rows.summaries_with_open_waits
+                    - rows.missing_current_open_waits)
                     .max(0),
-                missing_current_open_waits: drift.missing_current_open_waits,
+                missing_current_open_waits: rows.missing_current_open_waits,
                 stale_projected_runs: drift.waits.stale,
-                needs_rebuild: drift.waits.needs_rebuild(),
+                needs_rebuild: drift.waits.needs_rebuild(&rows.waits),
             },
             run_timeline_entries: RunTimeline {
                 runs,
-                history_events: drift.events,
-                rows: drift.timeline.rows.clone(),
+                history_events: rows.events,
+                rows: rows.timeline.clone(),
                 runs_with_history: drift.timeline.with,
                 projected_runs_with_history: drift.timeline.projected_with,
                 missing_runs_with_history: drift.timeline.missing(),
-                missing_history_events: drift.missing_history_events,
+                missing_history_events: rows.missing_history_events,
                 stale_projected_runs: drift.timeline.stale,
-                needs_rebuild: drift.timeline.needs_rebuild(),
+                needs_rebuild: drift.timeline.needs_rebuild(&rows.timeline),
             },
             run_timer_entries: RunTimers {
                 runs,
-                rows: drift.timers.rows.clone(),
+                rows: rows.timers.clone(),
                 runs_with_timers: drift.timers.with,
                 projected_runs_with_timers: drift.timers.projected_with,
                 missing_runs_with_timers: drift.timers.missing(),
                 stale_projected_runs: drift.timers.stale,
-                schema_version_mismatch_runs: drift.timer_schema_version_mismatch_runs,
-                schema_version_mismatch_rows: drift.timer_schema_version_mismatch_rows,
-                needs_rebuild: drift.timers.needs_rebuild(),
+                schema_version_mismatch_runs: rows.timer_schema_version_mismatch_runs,
+                schema_version_mismatch_rows: rows.timer_schema_version_mismatch_rows,
+                needs_rebuild: drift.timers.needs_rebuild(&rows.timers),
             },
             run_lineage_entries: RunLineage {
                 runs,
-                rows: drift.lineage.rows.clone(),
+                rows: rows.lineage.clone(),
                 runs_with_lineage: drift.lineage.with,
                 projected_runs_with_lineage: drift.lineage.projected_with,
                 missing_runs_with_lineage: drift.lineage.missing(),
                 stale_projected_runs: drift.lineage.stale,
-                needs_rebuild: drift.lineage.needs_rebuild(),
+                needs_rebuild: drift.lineage.needs_rebuild(&rows.lineage),
             },
         }
     }

@@ -1,5 +1,7 @@
 //! Twelve questions about the fleet, each answered ok, warning or error.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -56,7 +58,7 @@ pub struct Check {
     pub name: &'static str,
     pub status: Status,
     pub category: Category,
-    pub message: &'static str,
+    pub message: Cow<'static, str>,
     pub data: Value,
 }
 
@@ -72,14 +74,32 @@ pub struct CategoryStatus {
     pub check_count: usize,
 }
 
+/// How many runs the checks that rest on a walk speak of, where those are not all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LookedAt {
+    pub rows: Option<i64>,
+    pub histories: Option<i64>,
+}
+
 impl Health {
-    pub fn of(metrics: &OperatorMetrics, config: &EngineConfig) -> Self {
+    pub fn of(metrics: &OperatorMetrics, config: &EngineConfig, looked_at: LookedAt) -> Self {
+        let runs = metrics.projections.run_summaries.runs;
+        let so_far = |looked_at: Option<i64>, mut check: Check| {
+            if let Some(n) = looked_at {
+                let said = format!(
+                    "{} Of {runs} runs {n} were looked at so far.",
+                    check.message
+                );
+                check.message = said.into();
+            }
+            check
+        };
         let checks = vec![
             backend(metrics),
-            summaries(metrics),
-            projections(metrics),
-            retention(metrics),
-            contracts(metrics),
+            so_far(looked_at.rows, summaries(metrics)),
+            so_far(looked_at.histories, projections(metrics)),
+            so_far(looked_at.rows, retention(metrics)),
+            so_far(looked_at.histories, contracts(metrics)),
             transport(metrics),
             activities(metrics),
             routing(metrics),
@@ -137,7 +157,7 @@ fn warns(
         name,
         status: if when { Status::Warning } else { Status::Ok },
         category: Category::Correctness,
-        message: if when { not } else { fine },
+        message: if when { not } else { fine }.into(),
         data,
     }
 }
@@ -153,7 +173,7 @@ fn backend(metrics: &OperatorMetrics) -> Check {
         name: "backend_capabilities",
         status,
         category: Category::Correctness,
-        message,
+        message: message.into(),
         data: json!({
             "severity": backend.severity,
             "issue_count": backend.issues.len(),
@@ -426,7 +446,8 @@ fn wake(config: &EngineConfig) -> Check {
             (false, _) => {
                 "Pollers of other machines are not woken; they find work at their next look."
             }
-        },
+        }
+        .into(),
         data: json!({
             "multi_node": multi_node,
             "backend": driver,

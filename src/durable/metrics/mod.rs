@@ -7,6 +7,7 @@ pub mod dashboard;
 pub mod drift;
 pub mod health;
 pub mod policy;
+pub mod pollers;
 pub mod queues;
 pub mod repair;
 pub mod workers;
@@ -18,7 +19,7 @@ pub use blocks::{Activities, Backlog, Runs, Schedules, Starts, Sticky, Tasks};
 use self::{
     backend::Backend,
     blocks::History,
-    drift::{CommandContracts, Drift, Projections},
+    drift::{CommandContracts, Drift, Projections, Rows},
     policy::{Limits, MatchingRole, RepairPolicy, UpdateWait},
     repair::Repair,
     workers::Workers,
@@ -49,7 +50,7 @@ pub struct OperatorMetrics {
 }
 
 impl OperatorMetrics {
-    pub fn of(counted: &Counted, drift: &Drift, config: &EngineConfig) -> Self {
+    pub fn of(counted: &Counted, rows: &Rows, drift: &Drift, config: &EngineConfig) -> Self {
         let runs = Runs::of(counted);
         let tasks = Tasks::of(counted);
         let activities = Activities::of(counted);
@@ -58,9 +59,9 @@ impl OperatorMetrics {
             backlog: Backlog::of(counted, &runs, &tasks, &activities),
             repair: Repair::of(counted, config),
             starts: Starts::of(counted),
-            history: History::of(counted, drift, config),
+            history: History::of(counted, rows, config),
             command_contracts: drift.contracts.clone(),
-            projections: Projections::of(counted, drift),
+            projections: Projections::of(counted, rows, drift),
             schedules: Schedules::of(counted),
             workers: Workers::of(counted, config),
             backend: Backend::of(counted.now, counted.dialect, config),

@@ -19,12 +19,11 @@ pub struct RepairPolicy {
 impl RepairPolicy {
     pub fn of(config: &EngineConfig) -> Self {
         Self {
-            redispatch_after_seconds: config.at_least("task_repair.redispatch_after_seconds", 1),
-            loop_throttle_seconds: config.at_least("task_repair.loop_throttle_seconds", 1),
-            scan_limit: config.at_least("task_repair.scan_limit", 1),
+            redispatch_after_seconds: config.int("task_repair.redispatch_after_seconds"),
+            loop_throttle_seconds: config.int("task_repair.loop_throttle_seconds"),
+            scan_limit: config.int("task_repair.scan_limit"),
             scan_strategy: SCAN_STRATEGY,
-            failure_backoff_max_seconds: config
-                .at_least("task_repair.failure_backoff_max_seconds", 1),
+            failure_backoff_max_seconds: config.int("task_repair.failure_backoff_max_seconds"),
             failure_backoff_strategy: "exponential_by_repair_count",
         }
     }
@@ -48,7 +47,7 @@ pub struct Limits {
 
 impl Limits {
     pub fn of(config: &EngineConfig) -> Self {
-        let limit = |path| config.at_least(path, 0);
+        let limit = |path| config.int(path);
         Self {
             pending_activity_count: limit("structural_limits.pending_activity_count"),
             pending_child_count: limit("structural_limits.pending_child_count"),
@@ -60,8 +59,7 @@ impl Limits {
             memo_size_bytes: limit("structural_limits.memo_size_bytes"),
             search_attribute_size_bytes: limit("structural_limits.search_attribute_size_bytes"),
             history_transaction_size: limit("structural_limits.history_transaction_size"),
-            warning_threshold_percent: limit("structural_limits.warning_threshold_percent")
-                .min(100),
+            warning_threshold_percent: limit("structural_limits.warning_threshold_percent"),
         }
     }
 
@@ -94,10 +92,8 @@ pub struct UpdateWait {
 impl UpdateWait {
     pub fn of(config: &EngineConfig) -> Self {
         Self {
-            completion_timeout_seconds: config
-                .at_least("update_wait.completion_timeout_seconds", 1),
-            poll_interval_milliseconds: config
-                .at_least("update_wait.poll_interval_milliseconds", 1),
+            completion_timeout_seconds: config.int("update_wait.completion_timeout_seconds"),
+            poll_interval_milliseconds: config.int("update_wait.poll_interval_milliseconds"),
         }
     }
 }
@@ -140,7 +136,7 @@ impl MatchingRole {
                 poll_batch_cap: 100,
                 availability_ceiling_seconds: 1,
                 wake_signal_ttl_seconds: 60,
-                workflow_task_lease_seconds: config.at_least("workflow_task_lease_seconds", 1),
+                workflow_task_lease_seconds: config.int("workflow_task_lease_seconds"),
                 activity_task_lease_seconds: 300,
             },
         }

@@ -3,15 +3,15 @@
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use super::{age_ms, policy::RepairPolicy};
+use super::{age_ms, policy::RepairPolicy, pollers};
 use crate::durable::{
     engine_config::EngineConfig,
-    store::metrics::{QueueCounts, QueueRows, Queues},
+    store::metrics::{Lease, QueueCounts, QueueRows, Queues},
     stored::Stamp,
 };
 
-/// Seconds after which a registered poller counts as gone.
-const STALE_AFTER: i64 = 60;
+/// Leases shown of one queue.
+const LEASES: usize = 50;
 
 /// The engine's document for one namespace.
 pub fn document(
@@ -20,11 +20,71 @@ pub fn document(
     now: DateTime<Utc>,
     config: &EngineConfig,
 ) -> Value {
-    let queues: Vec<Value> = queues
+    let task_queues: Vec<Value> = queues
+        .by_name
         .iter()
-        .map(|(name, rows)| queue(name, rows, now, config))
+        .map(|(name, rows)| {
+            let mut document = queue(name, rows, now, config);
+            document["current_leases"] = json!(leases(&rows.leases, now));
+            add_pollers(&mut document, name, queues, now, config);
+            document
+        })
         .collect();
-    json!({ "namespace": namespace, "task_queues": queues })
+    json!({ "namespace": namespace, "task_queues": task_queues })
+}
+
+/// Nobody is known to poll where no table says so.
+fn add_pollers(
+    document: &mut Value,
+    name: &str,
+    queues: &Queues,
+    now: DateTime<Utc>,
+    config: &EngineConfig,
+) {
+    let all = queues.registered.clone().unwrap_or_default();
+    let of_queue = all.workers.iter();
+    let of_queue: Vec<_> = of_queue
+        .filter(|worker| worker.task_queue.as_deref() == Some(name))
+        .collect();
+    let pollers = pollers::pollers(&of_queue, now, config);
+    let stale = pollers
+        .iter()
+        .filter(|poller| poller["is_stale"] == true)
+        .count();
+    document["stats"]["pollers"] = json!({
+        "active_count": pollers.len() - stale,
+        "stale_count": stale,
+        "stale_after_seconds": config.poller_stale_after(),
+    });
+    document["pollers"] = json!(pollers);
+    document["build_ids"] = json!(pollers::build_ids(&all, name, now, config));
+}
+
+/// Those past their end first, then by id.
+fn leases(leases: &[Lease], now: DateTime<Utc>) -> Vec<Value> {
+    let expired = |lease: &Lease| lease.lease_expires_at.is_some_and(|Stamp(at)| at <= now);
+    let mut leases: Vec<&Lease> = leases.iter().collect();
+    leases.sort_by_key(|lease| (!expired(lease), &lease.task_id));
+    leases.truncate(LEASES);
+    let document = |lease: &&Lease| {
+        let mut document = json!({
+            "task_id": lease.task_id,
+            "task_type": lease.task_type,
+            "workflow_id": lease.workflow_id,
+            "run_id": lease.run_id,
+            "lease_owner": lease.lease_owner,
+            "lease_expires_at": lease.lease_expires_at,
+            "is_expired": expired(lease),
+        });
+        if lease.task_type.as_deref() == Some("workflow") {
+            document["workflow_task_attempt"] = json!(lease.attempt_count);
+        } else {
+            document["activity_attempt_id"] = json!(lease.activity_attempt_id);
+            document["attempt_number"] = json!(lease.attempt_number);
+        }
+        document
+    };
+    leases.iter().map(document).collect()
 }
 
 fn queue(name: &str, rows: &QueueRows, now: DateTime<Utc>, config: &EngineConfig) -> Value {
@@ -75,8 +135,6 @@ fn queue(name: &str, rows: &QueueRows, now: DateTime<Utc>, config: &EngineConfig
             })),
             "tasks_added_last_minute": recent("workflow").added_last_minute + recent("activity").added_last_minute,
             "tasks_dispatched_last_minute": recent("workflow").dispatched_last_minute + recent("activity").dispatched_last_minute,
-            // The engine's own tables hold no registrations of pollers.
-            "pollers": { "active_count": 0, "stale_count": 0, "stale_after_seconds": STALE_AFTER },
             "workflow_tasks": stats("workflow"),
             "activity_tasks": stats("activity"),
         },

@@ -56,7 +56,7 @@ pub struct Scope {
 
 impl Repair {
     pub fn of(counted: &Counted, config: &EngineConfig) -> Self {
-        let limit = config.at_least("task_repair.scan_limit", 1);
+        let limit = config.int("task_repair.scan_limit");
         let groups = &counted.repair;
         let now = counted.now;
         let tasks = Side::of(&groups.tasks, limit);

@@ -101,8 +101,8 @@ const DIMENSIONS: [(Dimension, &str, &str); 3] = [
 /// Where continue-as-new is recommended and where the warning begins, for events, bytes and
 /// fan-out; 0 is never.
 pub fn thresholds(config: &EngineConfig) -> ([i64; 3], [i64; 3]) {
-    let hard = DIMENSIONS.map(|(_, path, _)| config.int(path).max(0));
-    let mut warning = DIMENSIONS.map(|(_, _, path)| config.int(path).max(0));
+    let hard = DIMENSIONS.map(|(_, path, _)| config.int(path));
+    let mut warning = DIMENSIONS.map(|(_, _, path)| config.int(path));
     // A warning above the hard mark could never come first; without a hard mark there is none.
     for (warning, hard) in warning.iter_mut().zip(hard) {
         *warning = (*warning).min(hard);

@@ -14,6 +14,7 @@ use crate::{
     db::Json,
     durable::{
         engine_config::EngineConfig,
+        php,
         stored::{HeartbeatRow, TaskRow},
     },
 };
@@ -174,7 +175,7 @@ pub fn live(
     }
     let namespace = namespace.and_then(trimmed);
     let marker = marker.and_then(trimmed);
-    let mut workers: Vec<FleetWorker> = heartbeats
+    let workers = heartbeats
         .iter()
         .filter(|row| {
             // The engine asks the database with whole seconds.
@@ -186,8 +187,23 @@ pub fn live(
             namespace.is_none_or(|namespace| worker.namespace.as_deref() == Some(namespace))
         })
         .collect();
-    workers.sort_by(|a, b| a.scope().cmp(&b.scope()));
-    workers
+    in_order(workers)
+}
+
+/// By scope as PHP compares texts, which is no order a sort may rely on: each is put in its place
+/// among those before it.
+fn in_order(workers: Vec<FleetWorker>) -> Vec<FleetWorker> {
+    let mut sorted: Vec<FleetWorker> = Vec::with_capacity(workers.len());
+    for worker in workers {
+        let scope = worker.scope();
+        let at = sorted.partition_point(|before| {
+            let pairs = before.scope().into_iter().zip(scope);
+            let differ = pairs.into_iter().find(|(a, b)| a != b);
+            differ.is_none_or(|(a, b)| php::order(a, b).is_le())
+        });
+        sorted.insert(at, worker);
+    }
+    sorted
 }
 
 /// What processes configured as this installation is say they support.
@@ -205,7 +221,8 @@ fn process_markers(config: &EngineConfig) -> Vec<String> {
 }
 
 impl FleetWorker {
-    fn of(row: &HeartbeatRow, marker: Option<&str>) -> Self {
+    /// What one heartbeat says, live or not.
+    pub fn of(row: &HeartbeatRow, marker: Option<&str>) -> Self {
         let own = |text: &Option<String>| text.as_deref().and_then(trimmed).map(str::to_owned);
         let supported = match &row.supported {
             Some(Json::Value(value)) => markers(value),
@@ -226,13 +243,13 @@ impl FleetWorker {
         }
     }
 
-    fn scope(&self) -> (&str, &str, &str, &str) {
-        (
+    fn scope(&self) -> [&str; 4] {
+        [
             self.namespace.as_deref().unwrap_or_default(),
             self.connection.as_deref().unwrap_or_default(),
             self.queue.as_deref().unwrap_or_default(),
             &self.worker_id,
-        )
+        ]
     }
 }
 
@@ -308,6 +325,38 @@ mod tests {
         for (value, expected) in table {
             assert_eq!(markers(&value), expected, "{value}");
         }
+    }
+
+    #[test]
+    fn numbers_in_the_fleets_order_are_numbers() {
+        let worker = |queue: Option<&str>, id: &str| FleetWorker {
+            worker_id: id.to_owned(),
+            queue: queue.map(str::to_owned),
+            namespace: None,
+            host: None,
+            process_id: None,
+            connection: None,
+            supported: Vec::new(),
+            supports_required: true,
+            recorded_at: None,
+            expires_at: None,
+            source: "database",
+        };
+        let sorted = in_order(vec![
+            worker(Some("10"), "a"),
+            worker(Some("9"), "b"),
+            worker(Some("9"), "10"),
+            worker(Some("9"), "9.5"),
+            worker(None, "inf"),
+            worker(None, "9"),
+            // Equal as numbers: each stays where it was.
+            worker(Some("9.0"), "c"),
+        ]);
+        let ids: Vec<_> = sorted
+            .iter()
+            .map(|worker| worker.worker_id.as_str())
+            .collect();
+        assert_eq!(ids, ["9", "inf", "9.5", "10", "b", "c", "a"]);
     }
 
     #[test]

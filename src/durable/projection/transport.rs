@@ -17,10 +17,8 @@ pub struct Patience {
 impl Patience {
     pub fn of(config: &EngineConfig) -> Self {
         Self {
-            redispatch_after_seconds: config.int("task_repair.redispatch_after_seconds").max(1),
-            failure_backoff_max_seconds: config
-                .int("task_repair.failure_backoff_max_seconds")
-                .max(1),
+            redispatch_after_seconds: config.int("task_repair.redispatch_after_seconds"),
+            failure_backoff_max_seconds: config.int("task_repair.failure_backoff_max_seconds"),
         }
     }
 

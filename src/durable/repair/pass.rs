@@ -182,7 +182,7 @@ async fn select(
     judged: Judged<'_>,
     asked: &Asked,
 ) -> Result<Candidates, DbError> {
-    let limit = judged.config.at_least("task_repair.scan_limit", 1);
+    let limit = judged.config.int("task_repair.scan_limit");
     let scope = Scope::new(judged.clock.now(), judged.config, None);
     let wanted = Wanted {
         run_ids: &asked.run_ids,

@@ -13,10 +13,13 @@ use serde_json::{Value, json};
 use crate::{
     durable::{
         collect::Gathered,
+        engine_config::EngineConfig,
         metrics::{
             backend::readiness_contract,
             health::{Check, Status},
+            pollers,
         },
+        store::metrics::{rows, sweep},
         stored::Stamp,
     },
     web::{collector::Latest, error::AppError, state::App},
@@ -32,7 +35,7 @@ pub struct Rendered {
 }
 
 impl Rendered {
-    pub fn of(gathered: &Gathered, namespace: Option<&str>) -> Self {
+    pub fn of(gathered: &Gathered, namespace: Option<&str>, config: &EngineConfig) -> Self {
         let mut stats = gathered.dashboard.document(&gathered.metrics);
         stats["engine_source"] = engine_source();
         stats["operator_scope"] = operator_scope(namespace);
@@ -45,7 +48,7 @@ impl Rendered {
         Self {
             metrics: open(&json!(gathered.metrics)),
             stats: open(&stats),
-            health: open(&health(gathered, namespace)),
+            health: open(&health(gathered, namespace, config)),
             prometheus: super::prometheus::fleet(gathered),
         }
     }
@@ -110,10 +113,15 @@ async fn answer(
         "generated_at": Stamp(latest.at),
         "age_ms": age_ms(app.clock.now(), latest.at),
         "failing_since": standing.failing.as_ref().map(|failing| Stamp(failing.since)),
+        "failing_because": standing.failing.as_ref().map(|failing| {
+            let (what, more) = failing.words();
+            format!("{what}. {more}")
+        }),
         "passes": standing.passes(),
         "pass_duration_ms": latest.gathered.took.as_secs_f64() * 1e3,
         "pass_statements": latest.gathered.statements,
-        "swept": latest.gathered.coverage.document(),
+        "rows_swept": latest.gathered.rows.document(rows::BOUNDS),
+        "swept": latest.gathered.histories.document(sweep::BOUNDS),
         "settings_not_understood": nonsense(app),
     });
     let body = format!("{document},\"plimsoll\":{ours}}}");
@@ -169,7 +177,7 @@ fn operator_scope(namespace: Option<&str>) -> Value {
 }
 
 /// The engine's health inside Waterline's envelope.
-fn health(gathered: &Gathered, namespace: Option<&str>) -> Value {
+fn health(gathered: &Gathered, namespace: Option<&str>, config: &EngineConfig) -> Value {
     let mut document = gathered.health.document(&gathered.metrics);
     if let Some(checks) = document.get_mut("checks").and_then(Value::as_array_mut) {
         checks.insert(
@@ -188,30 +196,62 @@ fn health(gathered: &Gathered, namespace: Option<&str>) -> Value {
             }),
         );
     }
-    let queue_visibility = match &gathered.queues {
-        Some(queues) => json!({
-            "available": true,
-            "namespace": namespace,
-            "task_queues": queues["task_queues"],
-        }),
-        None => json!({
-            "available": false,
-            "namespace": null,
-            "reason": "Queues are shown for one namespace; none is configured.",
-            "task_queues": [],
-        }),
-    };
+    if let Some(registered) = &gathered.registered
+        && let Some(Value::Object(more)) =
+            pollers::registrations(registered, gathered.counted.now, config)
+        && let Some(workers) = document["operator_metrics"]["workers"].as_object_mut()
+    {
+        workers.extend(more);
+    }
+    let (versioning, drains) =
+        gathered
+            .registered
+            .as_ref()
+            .map_or_else(Default::default, |registered| {
+                let versioning = pollers::versioning(registered, gathered.counted.now, config);
+                (versioning, pollers::drains(registered))
+            });
+    document["worker_versioning"] = json!(versioning);
+    document["routing_drains"] = json!(drains);
     document["namespace"] = json!(namespace);
     document["operator_scope"] = operator_scope(namespace);
-    document["queue_visibility"] = queue_visibility;
+    document["queue_visibility"] = queue_visibility(gathered, namespace);
     document["engine_source"] = engine_source();
     document["readiness_contract"] = readiness_contract();
-    document["coordination_alerts"] = alerts(gathered);
+    document["coordination_alerts"] = alerts(gathered, namespace);
+    document
+}
+
+/// Why pollers are not known, where they are not.
+fn unavailable(gathered: &Gathered, namespace: Option<&str>) -> Option<&'static str> {
+    match (namespace, &gathered.registered) {
+        (None, _) => Some("Queues are shown for one namespace; none is configured."),
+        (Some(_), None) => Some(
+            "Pollers register with the engine's server, whose table is not here; only tasks are counted.",
+        ),
+        (Some(_), Some(_)) => None,
+    }
+}
+
+fn queue_visibility(gathered: &Gathered, namespace: Option<&str>) -> Value {
+    let queues = gathered
+        .queues
+        .as_ref()
+        .map(|queues| &queues["task_queues"]);
+    let reason = unavailable(gathered, namespace);
+    let mut document = json!({
+        "available": reason.is_none(),
+        "namespace": namespace,
+        "task_queues": queues.cloned().unwrap_or_else(|| json!([])),
+    });
+    if let Some(reason) = reason {
+        document["reason"] = json!(reason);
+    }
     document
 }
 
 /// One alert per check that is not ok, then those of the queues. They change no status.
-fn alerts(gathered: &Gathered) -> Value {
+fn alerts(gathered: &Gathered, namespace: Option<&str>) -> Value {
     let of_check = |check: &Check| {
         json!({
             "key": check.name,
@@ -224,52 +264,82 @@ fn alerts(gathered: &Gathered) -> Value {
             "facts": check.data,
         })
     };
-    let mut alerts: Vec<Value> = gathered
-        .health
-        .checks
-        .iter()
+    let checks = gathered.health.checks.iter();
+    let mut alerts: Vec<Value> = checks
         .filter(|check| check.status != Status::Ok)
         .map(of_check)
         .collect();
+    match (unavailable(gathered, namespace), namespace) {
+        (None, _) => alerts.extend(queue_alerts(gathered)),
+        (Some(reason), Some(_)) => alerts.push(json!({
+            "key": "queue_visibility_unavailable",
+            "source": "queue_visibility",
+            "status": "warning",
+            "title": "Who polls the queues is not known",
+            "summary": reason,
+            "details": reason,
+        })),
+        (Some(_), None) => {}
+    }
+    Value::Array(alerts)
+}
+
+/// What is the matter with each queue by itself.
+fn queue_alerts(gathered: &Gathered) -> Vec<Value> {
+    const BACKLOG: &str = "/stats/approximate_backlog_count";
+    const POLLERS: &str = "/stats/pollers/active_count";
+    const STALE: &str = "/stats/pollers/stale_count";
+    const REPAIR: &str = "/repair/candidates";
     let queues = gathered
         .queues
         .as_ref()
         .and_then(|queues| queues["task_queues"].as_array());
-    let having = |pointer: &str| -> Vec<&Value> {
-        queues
-            .into_iter()
-            .flatten()
-            .filter(|queue| queue.pointer(pointer).and_then(Value::as_i64) > Some(0))
-            .collect()
-    };
-    let mut alert = |key: &str, status: &str, title: &str, queues: Vec<&Value>| {
-        if !queues.is_empty() {
-            let names: Vec<&Value> = queues.iter().map(|queue| &queue["name"]).collect();
-            alerts.push(json!({
-                "key": key,
-                "source": "queue_visibility",
-                "status": status,
-                "title": title,
-                "summary": title,
-                "queue_count": names.len(),
-                "queues": names,
-            }));
-        }
-    };
-    // Pollers register with the engine's server, whose tables are not read here; heartbeats tell.
-    if gathered.metrics.workers.active_workers == 0 {
-        alert(
+    let count =
+        |queue: &Value, pointer: &str| queue.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
+    let rules = [
+        (
             "queue_backlog_without_pollers",
             "error",
-            "Tasks wait and no worker is there",
-            having("/stats/approximate_backlog_count"),
-        );
-    }
-    alert(
-        "queue_repair_candidates",
-        "warning",
-        "Queues with tasks to repair",
-        having("/repair/candidates"),
-    );
-    Value::Array(alerts)
+            "Tasks wait and nobody polls their queue",
+            ("backlog_count", BACKLOG),
+        ),
+        (
+            "queue_stale_pollers",
+            "warning",
+            "Pollers fell silent",
+            ("stale_poller_count", STALE),
+        ),
+        (
+            "queue_repair_candidates",
+            "warning",
+            "Queues with tasks to repair",
+            ("candidate_count", REPAIR),
+        ),
+    ];
+    rules
+        .into_iter()
+        .filter_map(|(key, status, title, (sum, pointer))| {
+            let polled = |queue: &Value| pointer == BACKLOG && count(queue, POLLERS) > 0;
+            let having: Vec<&Value> = queues
+                .into_iter()
+                .flatten()
+                .filter(|queue| count(queue, pointer) > 0 && !polled(queue))
+                .collect();
+            let names: Vec<&Value> = having.iter().map(|queue| &queue["name"]).collect();
+            let total: i64 = having.iter().map(|queue| count(queue, pointer)).sum();
+            (!names.is_empty()).then(|| {
+                json!({
+                    "key": key,
+                    "source": "queue_visibility",
+                    "status": status,
+                    "title": title,
+                    "summary": title,
+                    "details": title,
+                    "queue_count": names.len(),
+                    "queues": names,
+                    sum: total,
+                })
+            })
+        })
+        .collect()
 }

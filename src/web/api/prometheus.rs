@@ -56,7 +56,7 @@ pub async fn show(State(app): State<App>) -> Result<impl IntoResponse, AppError>
         let failed = standing
             .failing
             .as_ref()
-            .and_then(|failing| failing.section);
+            .and_then(|failing| failing.failed.section);
         for section in Sections::ALL {
             own.sample(&[("section", section)], i64::from(failed == Some(section)));
         }
@@ -413,13 +413,17 @@ fn projections(out: &mut Exposition, gathered: &Gathered) {
     for (table, count) in tables {
         out.sample(&[("table", table)], count);
     }
-    let Stamp(at) = gathered.coverage.until;
     out.family(
         "durable_workflow_projection_last_computed_timestamp_seconds",
         Kind::Gauge,
         "When the last of those runs was read.",
     );
     for (table, _) in tables {
+        let Stamp(at) = if table == "workflow_run_summaries" {
+            gathered.rows.until
+        } else {
+            gathered.histories.until
+        };
         out.sample(&[("table", table)], at.timestamp());
     }
 }

@@ -62,7 +62,7 @@ struct Body {
     /// When the numbers were gathered, and how many milliseconds ago.
     measured: Moment,
     age_ms: i64,
-    failing: Option<Moment>,
+    failing: Option<FailingView>,
     tiles: Vec<Tile>,
     attention: Vec<Item>,
     checks: Vec<CheckView>,
@@ -77,10 +77,17 @@ struct Body {
     coverage: String,
 }
 
+/// Why the numbers do not go on.
+struct FailingView {
+    what: &'static str,
+    more: String,
+    since: Moment,
+}
+
 struct CheckView {
     tag: Tag,
     name: String,
-    message: &'static str,
+    message: String,
 }
 
 pub async fn show(State(app): State<App>, layout: Layout) -> Result<Response, AppError> {
@@ -111,10 +118,14 @@ fn body(layout: &Layout, latest: &Latest, standing: &Standing) -> Body {
         },
         measured: layout.moment(latest.at),
         age_ms: crate::web::api::metrics::age_ms(layout.now, latest.at),
-        failing: standing
-            .failing
-            .as_ref()
-            .map(|failing| layout.moment(failing.since)),
+        failing: standing.failing.as_ref().map(|failing| {
+            let (what, more) = failing.words();
+            FailingView {
+                what,
+                more,
+                since: layout.moment(failing.since),
+            }
+        }),
         tiles: tiles(layout, gathered),
         attention: attention(layout, gathered),
         checks: gathered.health.checks.iter().map(check_view).collect(),
@@ -146,7 +157,7 @@ fn check_view(check: &Check) -> CheckView {
     CheckView {
         tag: status_tag(check.status),
         name: check.name.replace('_', " "),
-        message: check.message,
+        message: check.message.to_string(),
     }
 }
 
@@ -172,14 +183,15 @@ fn oldest_note(gathered: &Gathered, at: Option<Stamp>) -> String {
 }
 
 fn coverage(gathered: &Gathered) -> String {
-    let coverage = &gathered.coverage;
-    let runs = number(coverage.runs);
-    if coverage.complete {
-        format!("Stored projections compared for all {runs} runs.")
-    } else {
-        format!(
-            "Stored projections compared for {runs} of {} runs so far; the walk goes on.",
-            number(gathered.counted.run_table.runs)
-        )
+    let all = number(gathered.counted.run_table.runs);
+    match (&gathered.rows, &gathered.histories) {
+        (_, histories) if histories.complete => {
+            format!("Stored projections compared for all {all} runs.")
+        }
+        (rows, histories) => format!(
+            "Rows counted for {} and stored projections compared for {} of {all} runs so far; the walks go on.",
+            number(rows.runs),
+            number(histories.runs)
+        ),
     }
 }

@@ -97,12 +97,10 @@ pub(super) async fn near(
     scope: &Scope<'_>,
     config: &EngineConfig,
 ) -> Result<Vec<NearLimit>, DbError> {
-    let percent = config
-        .at_least("structural_limits.warning_threshold_percent", 0)
-        .min(100);
+    let percent = config.int("structural_limits.warning_threshold_percent");
     let mut near = Vec::new();
     for (kind, path, template) in KINDS {
-        let limit = config.at_least(path, 0);
+        let limit = config.int(path);
         let mut q = sql::statement(snapshot, scope, template);
         let mut runs = Vec::new();
         // A limit that is off is asked for all the same: a pass always sends as many.

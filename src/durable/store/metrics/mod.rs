@@ -2,12 +2,14 @@
 //!
 //! Open work is counted along `(status, …)` indexes; what the engine has no index for is counted
 //! in one pass per table, shared by every number that needs it; what would need each run's whole
-//! history comes from [`sweep`], a bounded number of runs at a time.
+//! history comes from [`sweep`] and what joins tables from [`rows`], a bounded number of runs at a time.
 
 mod activities;
 mod limits;
 mod queues;
+mod registrations;
 pub mod repair;
+pub mod rows;
 mod runs;
 mod sections;
 mod sql;
@@ -20,7 +22,8 @@ use chrono::{DateTime, Utc};
 
 pub use activities::{ActivityCounts, LocalCounts};
 pub use limits::{NearLimit, OpenCount, threshold};
-pub use queues::{QueueCounts, QueueRows, Queues, ReadyTask, queues};
+pub use queues::{Lease, QueueCounts, QueueRows, Queues, ReadyTask, queues};
+pub use registrations::{Registration, Registrations, Rollout};
 pub use repair::{RepairGroup, RepairGroups};
 pub use runs::{
     DashboardCounts, FailureGroup, HistoryCounts, RunCounts, StatusGroup, SummaryCounts,
@@ -34,6 +37,7 @@ pub use week::{ClosedGroup, HourGroup, TypeGroup};
 use crate::{
     db::{DbError, Dialect, Snapshot},
     durable::{engine_config::EngineConfig, stored::RunSummary},
+    zone::Zone,
 };
 
 /// Everything one pass counts, apart from the sweep.
@@ -43,6 +47,8 @@ pub struct Counted {
     pub namespace: Option<String>,
     /// Where nulls stand in an order is the database's own choice.
     pub dialect: Dialect,
+    /// The zone stored times are in.
+    pub zone: Zone,
     pub runs: RunCounts,
     pub history: HistoryCounts,
     pub summaries: SummaryCounts,
@@ -100,6 +106,7 @@ pub async fn count(
         now,
         namespace: namespace.map(str::to_owned),
         dialect: snapshot.dialect(),
+        zone: snapshot.zone(),
         runs: summaries.runs,
         history: summaries.history,
         summaries: summaries.rows,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     counted,
+    registrations::{Registrations, registrations},
     sql::{self, Scope},
     tasks::{dispatch_failed, due, late, lease_expired},
 };
@@ -38,6 +39,19 @@ counted! {
         added_last_minute: int,
         dispatched_last_minute: int,
     }
+
+    /// A task somebody works on.
+    Lease {
+        task_id: text,
+        task_type: text,
+        workflow_id: text,
+        run_id: text,
+        lease_owner: text,
+        lease_expires_at: time,
+        attempt_count: opt_int,
+        activity_attempt_id: text,
+        attempt_number: opt_int,
+    }
 }
 
 /// One queue: counts by task type, and its next task.
@@ -46,9 +60,17 @@ pub struct QueueRows {
     pub counts: BTreeMap<String, QueueCounts>,
     pub recent: BTreeMap<String, RecentCounts>,
     pub oldest: Option<ReadyTask>,
+    /// At most fifty of each type, those that end first.
+    pub leases: Vec<Lease>,
 }
 
-pub type Queues = BTreeMap<String, QueueRows>;
+/// The queues of one namespace, and who registered to poll them.
+#[derive(Clone, Debug, Default)]
+pub struct Queues {
+    pub by_name: BTreeMap<String, QueueRows>,
+    /// None where the engine's server and its table are not there.
+    pub registered: Option<Registrations>,
+}
 
 /// Index only, along `(namespace, queue, status)`.
 const NAMES: &str = "select distinct queue from {workflow_tasks} \
@@ -117,9 +139,21 @@ const OLDEST: &str = "select queue, task_id, task_type, workflow_id, run_id, ava
     and t.task_type in ('workflow', 'activity') \
     and (t.available_at is null or t.available_at <= :now_us)) ranked where place = 1";
 
+/// Where nulls stand is the database's own choice, as in the engine.
+const LEASES: &str = "select queue, task_id, task_type, workflow_id, run_id, lease_owner, \
+    lease_expires_at, attempt_count, activity_attempt_id, attempt_number from (\
+    select t.queue, t.id as task_id, t.task_type, r.workflow_instance_id as workflow_id, r.id as run_id, \
+    t.lease_owner, t.lease_expires_at, t.attempt_count, a.id as activity_attempt_id, a.attempt_number, \
+    row_number() over (partition by t.queue, t.task_type order by t.lease_expires_at, t.id) as place \
+    from {workflow_tasks} t join {workflow_runs} r on r.id = t.workflow_run_id \
+    left join {activity_attempts} a on a.workflow_task_id = t.id and a.status = 'running' \
+      and t.task_type = 'activity' \
+    where t.namespace = :namespace and t.status = 'leased' and t.queue is not null and t.queue <> '' \
+    and t.task_type in ('workflow', 'activity')) ranked where place <= 50";
+
 /// Every queue of the namespace, in the order of their names.
 pub async fn queues(snapshot: &mut Snapshot, scope: &Scope<'_>) -> Result<Queues, DbError> {
-    let mut queues = Queues::new();
+    let mut queues: BTreeMap<String, QueueRows> = BTreeMap::new();
     for queue in sql::all(snapshot, scope, NAMES, |row| row.text("queue")).await? {
         queues.entry(queue).or_default();
     }
@@ -136,5 +170,18 @@ pub async fn queues(snapshot: &mut Snapshot, scope: &Scope<'_>) -> Result<Queues
     for (queue, task) in sql::all(snapshot, scope, OLDEST, oldest).await? {
         queues.entry(queue).or_default().oldest = Some(task);
     }
-    Ok(queues)
+    let lease = |row: &mut Row| Ok((row.text("queue")?, Lease::read(row)?));
+    for (queue, lease) in sql::all(snapshot, scope, LEASES, lease).await? {
+        queues.entry(queue).or_default().leases.push(lease);
+    }
+    let registered = registrations(snapshot, scope).await?;
+    for worker in registered.iter().flat_map(|registered| &registered.workers) {
+        if let Some(queue) = &worker.task_queue {
+            queues.entry(queue.clone()).or_default();
+        }
+    }
+    Ok(Queues {
+        by_name: queues,
+        registered,
+    })
 }

@@ -57,6 +57,9 @@ counted! {
         long_running: int,
         retry_storm: int,
         long_waits: int,
+        open_repair_needed: int,
+        open_claim_failed: int,
+        open_compatibility_blocked: int,
     }
 
     /// Failures of the last week, by category.
@@ -191,6 +194,9 @@ pub(super) async fn count(
             long_running: row.int("long_running")?,
             retry_storm: row.int("retry_storm")?,
             long_waits: row.int("long_waits")?,
+            open_repair_needed: week.open.repair_needed,
+            open_claim_failed: week.open.claim_failed,
+            open_compatibility_blocked: week.open.compatibility_blocked,
         },
         statuses,
         longest_duration: record(&week.longest),

@@ -2,7 +2,7 @@
 //!
 //! `:now`, `:minute`, `:hour` … are bound as the engine binds them: cut to the whole second.
 //! `:now_us` and `:minute_us` keep their fraction. `:and_ns_*` narrows to the namespace asked
-//! for, in the three ways the engine does; the remaining words are what the databases spell
+//! for, in the ways the engine does; the remaining words are what the databases spell
 //! differently.
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -28,7 +28,7 @@ impl<'a> Scope<'a> {
             namespace: namespace
                 .map(str::trim)
                 .filter(|namespace| !namespace.is_empty()),
-            redispatch_after: config.at_least("task_repair.redispatch_after_seconds", 1),
+            redispatch_after: config.int("task_repair.redispatch_after_seconds"),
         }
     }
 
@@ -123,6 +123,10 @@ fn insert(q: &mut Statement, scope: &Scope<'_>, word: &str) {
         },
         "and_ns_r" => match scope.namespace {
             Some(namespace) => q.push(" and r.namespace = ").bind(namespace),
+            None => q,
+        },
+        "and_ns_s" => match scope.namespace {
+            Some(namespace) => q.push(" and s.namespace = ").bind(namespace),
             None => q,
         },
         "and_ns_x" => match scope.namespace {

@@ -8,7 +8,7 @@ use crate::{
     db::{DbError, Snapshot},
     durable::{
         store::snapshot::heartbeats,
-        stored::{HeartbeatRow, Stamp},
+        stored::{HeartbeatRow, Notices, Stamp},
     },
 };
 
@@ -35,7 +35,7 @@ counted! {
 pub struct Workers {
     pub heartbeats: Vec<HeartbeatRow>,
     /// Heartbeats that stopped between five minutes and an hour ago.
-    pub stuck: i64,
+    pub stuck: Vec<HeartbeatRow>,
 }
 
 /// Along `(status, next_fire_at)`.
@@ -88,15 +88,24 @@ pub(super) async fn run_table(
     sql::one(snapshot, scope, RUN_TABLE, RunTableCounts::read).await
 }
 
-const STUCK: &str = "select count(*) as stuck from {workflow_worker_compatibility_heartbeats} \
-    where recorded_at < :minutes5 and recorded_at > :hour";
+const STUCK: &str = " from {workflow_worker_compatibility_heartbeats} \
+    where recorded_at < :minutes5 and recorded_at > :hour order by recorded_at desc, id";
 
 pub(super) async fn workers(
     snapshot: &mut Snapshot,
     scope: &Scope<'_>,
 ) -> Result<Workers, DbError> {
+    let mut stuck = snapshot.statement();
+    stuck
+        .push("select ")
+        .push(HeartbeatRow::COLUMNS)
+        .append(&sql::statement(snapshot, scope, STUCK));
     Ok(Workers {
         heartbeats: heartbeats(snapshot).await?,
-        stuck: sql::one(snapshot, scope, STUCK, |row| row.int("stuck")).await?,
+        stuck: snapshot
+            .fetch_as(stuck, |row| {
+                HeartbeatRow::read(row, &mut Notices::default())
+            })
+            .await?,
     })
 }

@@ -71,6 +71,8 @@ pub(super) struct Week {
     /// The ten busiest.
     pub types: Vec<TypeGroup>,
     pub rare: Rare,
+    /// Those of them that are open: what a list of them looks at.
+    pub open: Rare,
     /// Ids of the runs that took longest and that have most exceptions.
     pub longest: Option<String>,
     pub most_exceptions: Option<String>,
@@ -136,6 +138,9 @@ pub(super) async fn week(
             fold.add_hour(hour, closed.status_bucket.as_deref(), runs);
         }
         fold.rare.add(&rare);
+        if closed.status_bucket.as_deref() == Some("running") {
+            fold.open.add(&rare);
+        }
         fold.add(group, closed);
     }
     Ok(fold.finish())
@@ -157,6 +162,7 @@ struct Fold {
     closed: Vec<ClosedGroup>,
     types: BTreeMap<String, (TypeGroup, Vec<i64>)>,
     rare: Rare,
+    open: Rare,
     longest: Option<String>,
     most_exceptions: Option<String>,
 }
@@ -169,6 +175,7 @@ impl Fold {
             closed: Vec::new(),
             types: BTreeMap::new(),
             rare: Rare::default(),
+            open: Rare::default(),
             longest: None,
             most_exceptions: None,
         }
@@ -243,6 +250,7 @@ impl Fold {
             closed: self.closed,
             types,
             rare: self.rare,
+            open: self.open,
             longest: id(self.longest),
             most_exceptions: id(self.most_exceptions),
         }

@@ -1,9 +1,13 @@
 //! Which index of the engine serves a list, and what is left to check row by row.
 //!
 //! Every path walks one index of `workflow_run_summaries` in order. Terms the index does not
-//! serve are checked inside a window of bounded size; the page says how far it looked.
+//! serve are checked inside a window of bounded size; the page says how far it looked. What the
+//! overview counts is looked for in the whole bucket: a pass reads no less every few seconds.
 
-use super::filter::{Attention, Filter, Kind, Term, Test};
+use super::{
+    condition,
+    filter::{Filter, Kind, Term, Test},
+};
 use crate::{
     db::Statement,
     durable::stored::{RunStatus, StatusBucket},
@@ -157,9 +161,20 @@ impl<'f> Access<'f> {
         self.range.is_empty()
     }
 
-    /// Whether rows are checked one by one, so that the walk needs a bound.
+    /// Whether rows are checked one by one and nothing but a window bounds how many.
     pub fn is_windowed(&self) -> bool {
-        !self.residual.is_empty()
+        let counted = |term: &&Term| term.field.kind == Kind::Attention;
+        let whole = self.residual.iter().any(counted) && !condition::needs_rules(&self.residual);
+        !self.residual.is_empty() && !whole
+    }
+
+    /// The table, named as the terms name it where they are asked of its own rows.
+    pub fn table(&self) -> &'static str {
+        if self.residual.is_empty() || self.is_windowed() {
+            "{workflow_run_summaries}"
+        } else {
+            "{workflow_run_summaries} w"
+        }
     }
 
     /// Pushes the conditions the index serves, without the leading `where`. Always at least
@@ -195,6 +210,14 @@ impl<'f> Access<'f> {
         }
     }
 
+    /// Pushes the terms checked row by row, each with its `and`, on the row `w`.
+    pub fn push_residual(&self, q: &mut Statement) {
+        for term in &self.residual {
+            q.push(" and ");
+            condition::push(q, term);
+        }
+    }
+
     /// Binds a moment for the path's time column, in the zone that column is written in.
     pub fn bind_key_time(&self, q: &mut Statement, at: chrono::DateTime<chrono::Utc>) {
         if self.path == Path::Bucket {
@@ -215,10 +238,7 @@ fn implied_bucket(filter: &Filter) -> Option<StatusBucket> {
         return RunStatus::from(status).bucket();
     }
     if let Some(Test::Attention(attention, _)) = filter.get("attention").map(|term| &term.test) {
-        return Some(match attention {
-            Attention::FailedPastHour => StatusBucket::Failed,
-            _ => StatusBucket::Running,
-        });
+        return Some(attention.bucket());
     }
     let open_only = filter.get("wait_kind").is_some()
         || filter.get("needs_repair").is_some()

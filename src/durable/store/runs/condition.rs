@@ -122,6 +122,9 @@ pub fn push(q: &mut Statement, term: &Term) {
 /// The conditions of the overview's counts, moments cut to the second as there.
 fn push_attention(q: &mut Statement, attention: Attention, now: DateTime<Utc>) {
     let hour = now - TimeDelta::hours(1);
+    q.push("status_bucket = ")
+        .bind(attention.bucket().as_str())
+        .push(" and ");
     match attention {
         Attention::RepairNeeded => q.push("liveness_state = 'repair_needed'"),
         Attention::ClaimFailed => q.push(
@@ -133,16 +136,16 @@ fn push_attention(q: &mut Statement, attention: Attention, now: DateTime<Utc>) {
              'activity_task_waiting_for_compatible_worker', 'timer_task_waiting_for_compatible_worker')",
         ),
         Attention::LongRunning => q
-            .push("status_bucket = 'running' and wait_started_at is null and started_at < ")
+            .push("wait_started_at is null and started_at < ")
             .bind_second(hour),
         Attention::RetryStorm => q
-            .push("status_bucket = 'running' and exception_count >= 10 and updated_at >= ")
+            .push("exception_count >= 10 and updated_at >= ")
             .bind_second(hour),
         Attention::FailedPastHour => q
             .push("status = 'failed' and closed_at >= ")
             .bind_second(hour),
         Attention::LongWaits => q
-            .push("status_bucket = 'running' and wait_started_at < ")
+            .push("wait_started_at < ")
             .bind_second(now - TimeDelta::minutes(30)),
     };
 }

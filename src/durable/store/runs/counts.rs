@@ -91,9 +91,9 @@ impl CountCache {
             let access = Access::choose(filter);
             let counted_at = clock.now();
             let mut q = db.statement();
-            q.push(
-                "select count(*) as n from (select 1 as one from {workflow_run_summaries} where ",
-            );
+            q.push("select count(*) as n from (select 1 as one from ")
+                .push(access.table())
+                .push(" where ");
             if let Some(status) = only_status(filter) {
                 // `(status)` has no order to list by, but it can be counted along.
                 q.push("status = ").bind(status);
@@ -104,6 +104,7 @@ impl CountCache {
                 }));
             } else {
                 access.push_served(&mut q);
+                access.push_residual(&mut q);
             }
             q.push(" limit ").bind(CAP + 1).push(") as few");
             let mut snapshot = db.snapshot().await?;

@@ -197,6 +197,14 @@ impl Attention {
             Self::LongWaits => "long_waits",
         }
     }
+
+    /// The bucket all of these runs are in.
+    pub fn bucket(self) -> StatusBucket {
+        match self {
+            Self::FailedPastHour => StatusBucket::Failed,
+            _ => StatusBucket::Running,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

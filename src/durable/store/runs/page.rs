@@ -174,7 +174,8 @@ impl Query<'_> {
         }
     }
 
-    /// A page whose every term an index serves, or a lookup of few rows.
+    /// A page no window bounds: its terms are served by an index, or leave few rows, or are
+    /// looked for in all of a bucket.
     async fn plain<R: Summary>(&self, snapshot: &mut Snapshot) -> Result<RunPage<R>, DbError> {
         let want = self.request.size + 1;
         let (mut rows, mut notices) = (Vec::new(), Notices::default());
@@ -245,7 +246,9 @@ impl Query<'_> {
         let mut q = snapshot.statement();
         q.push("select ")
             .push(self.access.path.key())
-            .push(" as at, id from {workflow_run_summaries} where ");
+            .push(" as at, id from ")
+            .push(self.access.table())
+            .push(" where ");
         self.push_place(&mut q, section);
         self.push_order(&mut q, section);
         q.push(" limit 1 offset ").bind(offset);
@@ -269,7 +272,9 @@ impl Query<'_> {
     /// How many rows have a time, as far as `most`.
     async fn count_timed(&self, snapshot: &mut Snapshot, most: u32) -> Result<u32, DbError> {
         let mut q = snapshot.statement();
-        q.push("select count(*) as n from (select 1 as one from {workflow_run_summaries} where ");
+        q.push("select count(*) as n from (select 1 as one from ")
+            .push(self.access.table())
+            .push(" where ");
         self.push_place(&mut q, Section::Timed);
         q.push(" limit ").bind(most).push(") as few");
         let n = snapshot
@@ -307,7 +312,7 @@ impl Query<'_> {
         let window = if lookup { Some(LOOKUP) } else { window };
         q.push("select ").push(R::COLUMNS);
         let Some(window) = window else {
-            q.push(" from {workflow_run_summaries} where ");
+            q.push(" from ").push(self.access.table()).push(" where ");
             self.push_place(&mut q, section);
             self.push_order(&mut q, section);
             q.push(" limit ").bind(limit);
@@ -325,10 +330,7 @@ impl Query<'_> {
             self.push_order(&mut q, section);
         }
         q.push(" limit ").bind(window).push(") as w where 1 = 1");
-        for term in &self.access.residual {
-            q.push(" and ");
-            condition::push(&mut q, term);
-        }
+        self.access.push_residual(&mut q);
         if lookup {
             q.push(" and ");
             self.push_cursor(&mut q, section);
@@ -343,6 +345,10 @@ impl Query<'_> {
         self.access.push_served(q);
         q.push(" and ");
         self.push_cursor(q, section);
+        // A window holds the other terms outside its fence.
+        if !self.access.is_windowed() {
+            self.access.push_residual(q);
+        }
     }
 
     fn push_cursor(&self, q: &mut Statement, section: Section) {

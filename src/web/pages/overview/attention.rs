@@ -18,6 +18,8 @@ pub(super) struct Item {
 pub(super) fn attention(layout: &Layout, gathered: &Gathered) -> Vec<Item> {
     let metrics = &gathered.metrics;
     let runs = &metrics.runs.counts;
+    // The engine writes these states of open runs only, but counts them wherever they stand.
+    let open = &gathered.counted.dashboard;
     let list =
         |attention: Attention| runs_href(layout, gathered, &[("attention", attention.word())]);
     let counted = |n: i64, one: &str, many: &str| {
@@ -32,33 +34,33 @@ pub(super) fn attention(layout: &Layout, gathered: &Gathered) -> Vec<Item> {
             tag: Tag::repair(),
             href: list(Attention::RepairNeeded),
             text: counted(
-                runs.repair_needed,
+                open.open_repair_needed,
                 "has lost its next task",
                 "have lost their next task",
             ),
-            count: runs.repair_needed,
+            count: open.open_repair_needed,
             note: age(gathered, runs.oldest_repair_needed_at).unwrap_or_default(),
         },
         Item {
             tag: Tag::new("claim", Tone::Attn, Mark::Exclamation),
             href: list(Attention::ClaimFailed),
             text: counted(
-                runs.claim_failed,
+                open.open_claim_failed,
                 "whose task no worker could claim",
                 "whose task no worker could claim",
             ),
-            count: runs.claim_failed,
+            count: open.open_claim_failed,
             note: age(gathered, metrics.tasks.counts.oldest_claim_failed_at).unwrap_or_default(),
         },
         Item {
             tag: Tag::new("compatibility", Tone::Attn, Mark::Lock),
             href: list(Attention::CompatibilityBlocked),
             text: counted(
-                runs.compatibility_blocked,
+                open.open_compatibility_blocked,
                 "waits for a worker that may take it",
                 "wait for a worker that may take them",
             ),
-            count: runs.compatibility_blocked,
+            count: open.open_compatibility_blocked,
             note: age(
                 gathered,
                 metrics.backlog.oldest_compatibility_blocked_started_at,

@@ -55,7 +55,7 @@ pub(super) fn tiles(layout: &Layout, gathered: &Gathered) -> Vec<Tile> {
                 &[("attention", Attention::RepairNeeded.word())],
             ),
             label: "Next task lost",
-            count: number(runs.repair_needed),
+            count: number(gathered.counted.dashboard.open_repair_needed),
             note: oldest_note(gathered, runs.oldest_repair_needed_at),
         },
         Tile {

@@ -1,4 +1,4 @@
-//! The workers that lately said they are there.
+//! The workers that lately said they are there, and those that fell silent.
 
 use crate::{
     durable::{collect::Gathered, projection::fleet::FleetWorker},
@@ -17,9 +17,27 @@ pub(super) struct WorkerView {
     pub heard: Option<Moment>,
 }
 
+/// Those that fell silent first: what needs attention names them.
 pub(super) fn workers(layout: &Layout, gathered: &Gathered) -> Vec<WorkerView> {
-    let workers = gathered.metrics.workers.fleet.iter().take(WORKERS);
-    workers.map(|worker| worker_view(layout, worker)).collect()
+    let silent = silent(gathered);
+    let live = gathered.metrics.workers.fleet.iter();
+    let views = silent
+        .iter()
+        .map(|worker| WorkerView {
+            tag: Tag::new("silent", Tone::Attn, Mark::Clock),
+            ..worker_view(layout, worker)
+        })
+        .chain(
+            live.filter(|worker| !silent.contains(worker))
+                .map(|worker| worker_view(layout, worker)),
+        );
+    views.take(WORKERS).collect()
+}
+
+fn silent(gathered: &Gathered) -> Vec<FleetWorker> {
+    let required = gathered.metrics.workers.required_compatibility.as_deref();
+    let rows = gathered.counted.workers.stuck.iter();
+    rows.map(|row| FleetWorker::of(row, required)).collect()
 }
 
 fn worker_view(layout: &Layout, worker: &FleetWorker) -> WorkerView {
@@ -53,13 +71,19 @@ fn worker_view(layout: &Layout, worker: &FleetWorker) -> WorkerView {
 /// How many are not shown, and which marker new runs ask for.
 pub(super) fn workers_line(gathered: &Gathered) -> String {
     let workers = &gathered.metrics.workers;
-    let shown = workers.fleet.len().min(WORKERS);
+    let silent = silent(gathered);
+    let all = silent.len()
+        + workers
+            .fleet
+            .iter()
+            .filter(|worker| !silent.contains(worker))
+            .count();
     let asked = match &workers.required_compatibility {
         Some(marker) => format!("marker {marker} asked for"),
         None => "no marker asked for".to_owned(),
     };
-    if shown < workers.fleet.len() {
-        format!("{shown} of {} shown · {asked}", workers.fleet.len())
+    if all > WORKERS {
+        format!("{WORKERS} of {all} shown · {asked}")
     } else {
         asked
     }
