@@ -8,9 +8,13 @@ pub mod seed;
 mod serve;
 mod verify;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    io::{IsTerminal as _, stderr},
+    path::PathBuf,
+    process::ExitCode,
+};
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand, error::ErrorKind};
 use tracing_subscriber::{
     filter::Targets, layer::SubscriberExt as _, util::SubscriberInitExt as _,
 };
@@ -93,9 +97,37 @@ impl From<SeedError> for CliError {
     }
 }
 
+const NOTHING_ASKED: ErrorKind = ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+
+/// What is wrong with the call and what to do, without the usage clap puts below it.
+fn one_line(error: &clap::Error) -> String {
+    let told = error.to_string();
+    let wrong: Vec<_> = told
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))
+        .filter(|line| !line.is_empty())
+        .collect();
+    let wrong = wrong.join(" ");
+    let wrong = wrong.strip_prefix("error: ").unwrap_or(&wrong);
+    let command = std::env::args()
+        .nth(1)
+        .filter(|name| Cli::command().find_subcommand(name).is_some())
+        .map_or_else(String::new, |name| format!(" {name}"));
+    format!("{wrong}. What there is: plimsoll{command} --help")
+}
+
 /// Runs the command line and says how the process ends.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        // Asked for, or nothing was: the help and the version are written as clap writes them.
+        Err(error) if !error.use_stderr() || error.kind() == NOTHING_ASKED => error.exit(),
+        Err(error) => {
+            eprintln!("plimsoll: {}", one_line(&error));
+            return ExitCode::from(2);
+        }
+    };
     if let Command::Verify(args) = &cli.command {
         return verify::run(args);
     }
@@ -169,7 +201,11 @@ fn start_log(config: &Config) -> Result<(), CliError> {
                 config.log
             ))
         })?;
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    // Colours are for people: a file or a pipe keeps the escapes.
+    let coloured = stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(stderr)
+        .with_ansi(coloured);
     let log = tracing_subscriber::registry().with(filter);
     match config.log_format {
         LogFormat::Text => log.with(lines).init(),
@@ -180,9 +216,7 @@ fn start_log(config: &Config) -> Result<(), CliError> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
-    use super::Cli;
+    use super::*;
 
     #[test]
     fn the_readme_has_a_line_for_every_setting() {

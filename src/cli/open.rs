@@ -81,7 +81,8 @@ pub async fn run(args: OpenArgs) -> Result<(), CliError> {
         "Plimsoll: http://{address}{}",
         app.base.path(&format!("/bundles/{name}"))
     );
-    until_stopped(app, listener).await
+    until_stopped(app, listener).await;
+    Ok(())
 }
 
 fn opened(path: &std::path::Path, key: Option<&SigningKey>) -> Result<Kept, CliError> {

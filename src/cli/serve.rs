@@ -1,6 +1,6 @@
 //! `plimsoll serve`: the dashboard over the engine's database.
 
-use std::{future::IntoFuture as _, net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
 use tokio::net::TcpListener;
 
@@ -18,7 +18,9 @@ use crate::{
         store::{runs::counts::CountCache, schema},
     },
     web::{
-        collector, routes,
+        collector,
+        connections::{self, Patience},
+        routes,
         state::{App, BasePath, ExportSettings, Repairs, Settings},
     },
 };
@@ -147,7 +149,7 @@ impl Prepared {
             .map(|repairs| tokio::spawn(repair_loop(repairs.db, config.clock, app.clone())));
         println!("Plimsoll{}: {start}", if demo { " demo" } else { "" });
         tracing::info!(%address, database = db.dialect().name(), repairs = repairs.is_some(), "serving");
-        until_stopped(app, listener).await?;
+        until_stopped(app, listener).await;
         // A pass that is under way ends with the transaction it is in: all of it or nothing.
         if let Some(looping) = looping {
             looping.abort();
@@ -206,18 +208,9 @@ async fn repair_loop(db: Db, clock: Clock, app: App) {
 }
 
 /// Answers until the process is asked to stop.
-pub async fn until_stopped(app: App, listener: TcpListener) -> Result<(), CliError> {
-    let served = axum::serve(listener, routes::router(app))
-        .with_graceful_shutdown(asked_to_stop())
-        .into_future();
-    let served = tokio::select! {
-        served = served => served,
-        () = waited_long_enough() => {
-            tracing::warn!("left requests unanswered that had not ended");
-            Ok(())
-        }
-    };
-    served.map_err(|error| CliError::Failed(format!("the server stopped: {error}")))
+pub async fn until_stopped(app: App, listener: TcpListener) {
+    let router = routes::router(app);
+    connections::answer(listener, router, Patience::default(), asked_to_stop()).await;
 }
 
 /// There is no access control yet: what listens beyond this machine shows everything to anyone.
@@ -261,32 +254,46 @@ pub async fn checked(db: Db) -> Result<Db, CliError> {
     Ok(db.with_stand_ins(stand_ins))
 }
 
-/// Resolves when what was under way has had its time after being asked to stop: a client that
-/// never ends its request must not keep the process.
-async fn waited_long_enough() {
-    const GRACE: Duration = Duration::from_secs(30);
-    asked_to_stop().await;
-    tokio::time::sleep(GRACE).await;
-}
-
-/// Resolves on Ctrl-C or SIGTERM.
+/// Resolves on Ctrl-C, SIGTERM, or SIGHUP: a terminal that is closed.
 async fn asked_to_stop() {
     let interrupt = async {
         let _ = tokio::signal::ctrl_c().await;
     };
     #[cfg(unix)]
-    let terminate = async {
-        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-            Ok(mut signal) => {
-                signal.recv().await;
-            }
-            Err(_) => std::future::pending().await,
-        }
+    let (terminate, hang_up) = {
+        use tokio::signal::unix::SignalKind;
+        (
+            signalled(Some(SignalKind::terminate())),
+            signalled((!outlives_its_terminal()).then(SignalKind::hangup)),
+        )
     };
     #[cfg(not(unix))]
-    let terminate = std::future::pending::<()>();
+    let (terminate, hang_up) = (std::future::pending::<()>(), std::future::pending::<()>());
     tokio::select! {
         () = interrupt => {}
         () = terminate => {}
+        () = hang_up => {}
     }
+}
+
+/// Resolves when the signal comes; never, without one.
+#[cfg(unix)]
+async fn signalled(kind: Option<tokio::signal::unix::SignalKind>) {
+    match kind.map(tokio::signal::unix::signal) {
+        Some(Ok(mut signal)) => {
+            signal.recv().await;
+        }
+        Some(Err(_)) | None => std::future::pending().await,
+    }
+}
+
+/// Whether we were started with SIGHUP ignored, as `nohup` does. Listening to it would undo that.
+#[cfg(unix)]
+fn outlives_its_terminal() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask & 1 == 1)
 }

@@ -1,6 +1,6 @@
 //! Opening a database: one URL, and an explanation when it does not open.
 
-use std::{path::Path, str::FromStr as _, time::Duration};
+use std::{io::Read as _, path::Path, str::FromStr as _, time::Duration};
 
 use sqlx::{
     AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, Row as _,
@@ -177,6 +177,12 @@ async fn sqlite(settings: &Settings) -> Result<Pool, DbError> {
             "Check the path in --database-url.",
         ));
     }
+    if file.is_dir() {
+        return Err(fail(
+            "it is a folder".into(),
+            "Name the database file in it in --database-url.",
+        ));
+    }
     let options = options
         .read_only(settings.read_only)
         .create_if_missing(settings.create)
@@ -201,29 +207,39 @@ async fn sqlite(settings: &Settings) -> Result<Pool, DbError> {
         .await
         .map_err(|error| {
             let cause = error.to_string();
-            let advice = sqlite_advice(&cause, &file, settings.read_only);
+            let advice = sqlite_advice(&cause, &file);
             fail(short(&error), advice)
         })?;
     // Opening is lazy: only a read shows a locked file or one that is not a database.
     if let Err(error) = pool.execute("select count(*) from sqlite_master").await {
         let cause = error.to_string();
-        let advice = sqlite_advice(&cause, &file, settings.read_only);
+        let advice = sqlite_advice(&cause, &file);
         return Err(fail(short(&error), advice));
     }
     Ok(Pool::Sqlite(pool))
 }
 
-fn sqlite_advice(cause: &str, file: &Path, read_only: bool) -> &'static str {
+fn sqlite_advice(cause: &str, file: &Path) -> &'static str {
     if cause.contains("not a database") {
         "The file is not an SQLite database; check the path in --database-url."
     } else if cause.contains("locked") || cause.contains("busy") {
         "Another process holds it exclusively; wait for it or stop it, then start again."
-    } else if read_only && file.with_added_extension("wal").exists() {
-        "The file is in WAL mode and its folder is not writable for us while nobody else has it \
-         open; give this user write access to the folder, or keep the engine running."
+    } else if is_wal(file) {
+        "The file is in WAL mode: while nobody else has it open, even reading it makes files beside \
+         it, and this user may not write to its folder. Give this user write access to the folder, \
+         or keep the engine running."
     } else {
         "Check that this user may read the file and its folder."
     }
+}
+
+/// Whether the file's header says WAL: its write and read version, bytes 18 and 19, are 2. The
+/// files beside it tell nothing, they go with the last connection.
+fn is_wal(file: &Path) -> bool {
+    let mut header = [0; 20];
+    std::fs::File::open(file)
+        .and_then(|mut file| file.read_exact(&mut header))
+        .is_ok_and(|()| header[18..] == [2, 2])
 }
 
 /// The database's own words, without the driver's frame around them.
@@ -420,7 +436,28 @@ fn server_error(target: String, error: &sqlx::Error) -> DbError {
 
 #[cfg(test)]
 mod tests {
-    use super::masked;
+    use super::*;
+
+    #[tokio::test]
+    async fn a_file_in_wal_mode_is_told_by_its_header() {
+        let folder = tempfile::tempdir().unwrap();
+        for (mode, wal) in [
+            (SqliteJournalMode::Wal, true),
+            (SqliteJournalMode::Delete, false),
+        ] {
+            let file = folder.path().join(format!("{wal}.sqlite"));
+            let options = SqliteConnectOptions::new()
+                .filename(&file)
+                .create_if_missing(true)
+                .journal_mode(mode);
+            let mut connection = options.connect().await.unwrap();
+            connection.execute("create table t (x)").await.unwrap();
+            connection.close().await.unwrap();
+            assert_eq!(is_wal(&file), wal);
+            let advice = sqlite_advice("unable to open database file", &file);
+            assert_eq!(advice.contains("WAL mode"), wal, "{advice}");
+        }
+    }
 
     #[test]
     fn no_part_of_a_url_shows_a_secret() {

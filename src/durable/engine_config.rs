@@ -191,6 +191,14 @@ impl EngineConfig {
                         path.display()
                     ));
                 }
+                if !says_something(&value) {
+                    return Err(format!(
+                        "the engine configuration {} has no setting of the engine in it; write the \
+                         engine's `workflows` object or its `v2` part as JSON, such as \
+                         {{\"v2\": {{\"task_repair\": {{\"scan_limit\": 25}}}}}}",
+                        path.display()
+                    ));
+                }
                 Some(value)
             }
         };
@@ -436,6 +444,25 @@ fn is_switch(given: &Value) -> bool {
     }
 }
 
+/// Whether a document holds anything that is read here, or the object it would be read from.
+fn says_something(document: &Value) -> bool {
+    const AROUND: [&str; 7] = [
+        "workflows",
+        "v2",
+        "serializer",
+        "types",
+        "queue",
+        "cache",
+        "database",
+    ];
+    let first = |path: &'static str| path.split('.').next().unwrap_or(path);
+    SETTINGS
+        .iter()
+        .map(|setting| first(setting.path))
+        .chain(AROUND)
+        .any(|name| document.get(name).is_some())
+}
+
 /// Names to classes, names taken whole: a durable type may hold dots.
 fn class_map(v2: Option<&Value>, path: &str) -> BTreeMap<String, String> {
     v2.and_then(|v2| lookup(v2, path))
@@ -465,6 +492,22 @@ mod tests {
             let config = EngineConfig::from(Some(&document), |_| None);
             assert_eq!(config.int(REDISPATCH), 9);
             assert_eq!(config.values[REDISPATCH].source, Source::File);
+        }
+    }
+
+    #[test]
+    fn a_document_that_says_nothing_is_told_from_one_that_does() {
+        for (document, says) in [
+            (json!({"foo": 1}), false),
+            (json!({}), false),
+            (json!({"redispatch_after_seconds": 9}), false),
+            (json!({"workflows": {"v2": {}}}), true),
+            (json!({"v2": {}}), true),
+            (json!({"task_repair": {}}), true),
+            (json!({"namespace": null}), true),
+            (json!({"queue": {"default": "redis"}}), true),
+        ] {
+            assert_eq!(says_something(&document), says, "{document}");
         }
     }
 

@@ -6,6 +6,7 @@ pub mod assets;
 pub mod batches;
 pub mod bundles;
 pub mod collector;
+pub mod connections;
 #[cfg(test)]
 mod contrast;
 pub mod error;

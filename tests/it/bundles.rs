@@ -214,7 +214,7 @@ fn with_key(db: &TestDb, key: &str) -> TestServer {
     })))
 }
 
-fn form(text: &[u8]) -> Vec<u8> {
+pub fn form(text: &[u8]) -> Vec<u8> {
     let head = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"x.json\"\r\n\r\n";
     [head.as_bytes(), text, b"\r\n--b--\r\n"].concat()
 }

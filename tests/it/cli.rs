@@ -119,9 +119,13 @@ impl Started {
     }
 
     /// Asks it to stop as a supervisor would; its exit status and what it logged.
-    fn stop(mut self) -> (ExitStatus, String) {
+    fn stop(self) -> (ExitStatus, String) {
+        self.stop_by("-TERM")
+    }
+
+    fn stop_by(mut self, signal: &str) -> (ExitStatus, String) {
         let told = Command::new("kill")
-            .arg(self.child.id().to_string())
+            .args([signal, &self.child.id().to_string()])
             .status();
         assert!(told.unwrap().success());
         let until = Instant::now() + PATIENCE;
@@ -156,6 +160,9 @@ fn a_wrong_call_is_explained() {
     let file = folder.path().join("plimsoll.toml");
     fs::write(&file, "base_path = '/x'\nbase_pth = '/y'\n").unwrap();
     let file = file.to_str().unwrap();
+    let idle = folder.path().join("idle.json");
+    fs::write(&idle, "{\"foo\": 1}").unwrap();
+    let idle = idle.to_str().unwrap();
     for (args, says) in [
         (vec!["serve"], vec!["--database-url", "plimsoll demo"]),
         (
@@ -200,6 +207,10 @@ fn a_wrong_call_is_explained() {
             vec!["/nowhere.json"],
         ),
         (
+            serve("sqlite:/nowhere", &["--engine-config", idle]),
+            vec!["idle.json", "no setting of the engine", "`v2`"],
+        ),
+        (
             vec![
                 "serve",
                 "--database-url",
@@ -221,21 +232,59 @@ fn a_wrong_call_is_explained() {
 #[test]
 fn a_flag_that_does_not_exist_is_named() {
     for (args, says) in [
-        (vec!["serve", "--databse-url", "x"], "--databse-url"),
-        (vec!["serve", "--listen", "here"], "--listen"),
-        (vec!["serve", "--pool-size", "0"], "--pool-size"),
+        (
+            vec!["serve", "--databse-url", "x"],
+            [
+                "'--databse-url'",
+                "similar argument exists: '--database-url'",
+                "plimsoll serve --help",
+            ],
+        ),
+        (
+            vec!["serve", "--listen", "here"],
+            ["'here'", "--listen", "plimsoll serve --help"],
+        ),
+        (
+            vec!["serve", "--pool-size", "0"],
+            ["'0'", "--pool-size", "plimsoll serve --help"],
+        ),
         (
             vec!["serve", "--stored-zone", "Mars/Olympus"],
-            "--stored-zone",
+            ["'Mars/Olympus'", "--stored-zone", "plimsoll serve --help"],
         ),
-        (vec!["sail"], "sail"),
+        (
+            vec!["serve", "--log-format", "xml"],
+            [
+                "'xml'",
+                "possible values: text, json",
+                "plimsoll serve --help",
+            ],
+        ),
+        (
+            vec!["verify"],
+            ["required arguments", "<FILE>", "plimsoll verify --help"],
+        ),
+        (
+            vec!["sail"],
+            ["'sail'", "unrecognized subcommand", "plimsoll --help"],
+        ),
+        (
+            vec!["demo", "--clock", "2026-11-15T12:00:00Z", "--live-clock"],
+            ["--clock", "--live-clock", "plimsoll demo --help"],
+        ),
     ] {
+        refusal(&args, 2, &says);
+    }
+}
+
+#[test]
+fn help_and_version_are_no_errors() {
+    for args in [vec!["--help"], vec!["serve", "--help"], vec!["--version"]] {
         let output = ends(&args);
-        let error = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {error}");
+        assert_eq!(output.status.code(), Some(0), "{args:?}");
         assert!(
-            error.starts_with("error: ") && error.contains(says),
-            "{args:?}: {error}"
+            output.stderr.is_empty() && !output.stdout.is_empty(),
+            "{args:?}"
         );
     }
 }
@@ -270,7 +319,35 @@ fn an_sqlite_file_that_cannot_be_served_is_explained() {
         &["not a Durable Workflow v2 database"],
     );
     let dir = format!("sqlite:{}", folder.path().display());
-    refusal(&serve(&dir, &[]), 1, &["cannot open"]);
+    refusal(&serve(&dir, &[]), 1, &["it is a folder", "--database-url"]);
+}
+
+#[tokio::test]
+async fn a_file_in_wal_mode_that_cannot_be_opened_is_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("wal.sqlite");
+    let url = format!("sqlite:{}?mode=rwc", file.display());
+    let mut engine = SqliteConnection::connect(&url).await.unwrap();
+    engine.execute("pragma journal_mode = wal").await.unwrap();
+    engine.execute("create table t (x)").await.unwrap();
+    engine.close().await.unwrap();
+    // A folder we may not write to has the same effect, but not for who runs tests as root.
+    fs::create_dir(folder.path().join("wal.sqlite-wal")).unwrap();
+    let url = format!("sqlite:{}", file.display());
+    tokio::task::spawn_blocking(move || {
+        refusal(
+            &serve(&url, &[]),
+            1,
+            &[
+                "wal.sqlite",
+                "WAL mode",
+                "write access to the folder",
+                "keep the engine running",
+            ],
+        );
+    })
+    .await
+    .unwrap();
 }
 
 #[tokio::test]
@@ -360,6 +437,41 @@ fn the_demo_starts_answers_and_leaves_nothing() {
     assert_eq!(entries(temporary.path()), 0, "the folder stays");
 }
 
+#[test]
+fn a_closed_terminal_ends_the_demo_in_order() {
+    let temporary = tempfile::tempdir().unwrap();
+    let mut command = plimsoll(&["demo", "--listen", "127.0.0.1:0"]);
+    command.env("TMPDIR", temporary.path());
+    let demo = Started::new(command);
+    // Once it answers, it listens to signals too.
+    assert_eq!(demo.get("/livez").0, 200);
+    let (status, log) = demo.stop_by("-HUP");
+    assert_eq!(status.code(), Some(0), "{log}");
+    assert_eq!(entries(temporary.path()), 0, "the folder stays");
+}
+
+#[test]
+fn a_demo_that_is_kept_stays_at_its_moment() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().to_str().unwrap();
+    let args = ["demo", "--listen", "127.0.0.1:0", "--dir", dir];
+    let starts_at = |args: &[&str], moment: &str| {
+        let demo = Started::new(plimsoll(args));
+        let (status, answer) = demo.get("/waterline/api/v2/health");
+        assert_eq!(status, 200, "{answer}");
+        let told = format!("\"generated_at\":\"{moment}");
+        assert!(answer.contains(&told), "{answer}");
+        assert_eq!(demo.stop().0.code(), Some(0));
+    };
+    let mut first = args.to_vec();
+    first.extend(["--clock", "2026-11-15T12:00:00Z"]);
+    starts_at(&first, "2026-11-15T12:00:00");
+    starts_at(&args, "2026-11-15T12:00:00");
+    let mut other = args.to_vec();
+    other.extend(["--clock", "2026-11-16T12:00:00Z"]);
+    refusal(&other, 2, &["true at 2026-11-15T12:00:00Z", "--dir"]);
+}
+
 fn entries(folder: &Path) -> usize {
     fs::read_dir(folder).unwrap().count()
 }
@@ -406,6 +518,7 @@ on_every_database! {
             }
             let (status, log) = server.stop();
             assert_eq!(status.code(), Some(0));
+            assert!(!log.contains('\u{1b}'), "colours in a pipe: {log:?}");
             for column in ["history_budget_pressure", "workflow_messages"] {
                 assert!(log.lines().any(|line| line.contains("WARN") && line.contains(column)), "{log}");
             }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use axum::http::StatusCode;
 use axum_test::TestServer;
 use plimsoll::{
-    db::Db,
+    db::{Db, Dialect},
     demo::{rows::InsertRow, write::write},
     durable::{
         projection::{list_item::list_item, repair_gate},
@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::{
     rig::{TestDb, on_every_database},
-    shop::{add_summaries, fill, now, server},
+    shop::{add_summaries, fill, now, server, summary},
 };
 
 /// A run with what filters ask about.
@@ -458,6 +458,81 @@ on_every_database! {
         }
     }
 
+    // JSON can say what PostgreSQL's text cannot hold; one such row must not hide the others.
+    async fn a_label_or_attribute_of_any_text_leaves_the_filter_working(db: TestDb) {
+        let texts = [
+            r#""blue","a\u0000b""#,
+            r#""blue","\ud83d""#,
+            r#""blue","\ude00\ud83d""#,
+            r#""blue","\\u0000 \\\u0000""#,
+            r#""\ud83d\ude00","\\\ud83d\ude00""#,
+            r#""a\u0000b","plain""#,
+            r#""grün","\u0067r\u00fcn""#,
+        ];
+        let mut rows = Vec::new();
+        // MariaDB stores no half of a pair.
+        let stored = |n: &u32| db.dialect() != Dialect::MySql || ![1, 2].contains(n);
+        for (n, text) in (0..).zip(texts).filter(|(n, _)| stored(n)) {
+            let labels = text.replacen(',', ",\"odd\":", 1);
+            let mut run = forgotten();
+            run.replace("id", format!("01seed{n:020}"));
+            run.replace("workflow_instance_id", format!("odd-{n}"));
+            rows.push(run);
+            rows.push(summary(n).set("visibility_labels", format!("{{\"team\":{labels}}}")));
+            rows.push(
+                InsertRow::new("workflow_search_attributes")
+                    .set("workflow_run_id", format!("01seed{n:020}"))
+                    .set("workflow_instance_id", format!("seed-{}", n / 2))
+                    .set("key", "team")
+                    .set("type", "keyword_list")
+                    .set("value_keyword_list", format!("[{text}]"))
+                    .set("upserted_at_sequence", 1)
+                    .stamps(now(), now()),
+            );
+        }
+        write(&db.writable, rows, |_| ()).await.unwrap();
+        let server = server(&db.read_only);
+        let found = async |query: &str| -> BTreeSet<u32> {
+            let ids = there_and_back(&server, &with("/waterline/api/flows/all", query)).await;
+            ids.iter().map(|id| id[6..].parse().unwrap()).collect()
+        };
+        for (value, label, attribute) in [
+            ("blue", [0, 1, 2, 3].as_slice(), [0, 1, 2, 3].as_slice()),
+            ("%F0%9F%98%80", &[4], &[4]),
+            ("ab", &[], &[]),
+            ("plain", &[], &[5]),
+            ("gr%C3%BCn", &[6], &[6]),
+        ] {
+            let [label, attribute] = [label, attribute].map(|all| all.iter().copied().filter(stored));
+            assert_eq!(found(&format!("label[team]={value}")).await, label.collect(), "label {value}");
+            assert_eq!(found(&format!("search_attribute[team]={value}")).await, attribute.collect(), "attribute {value}");
+        }
+        assert_eq!(found("label[odd]=gr%C3%BCn").await, BTreeSet::from([6]));
+        assert_eq!(found("label[odd]=plain").await, BTreeSet::from([5]));
+    }
+
+    // The columns hold 191 characters, however many bytes those are.
+    async fn a_key_is_as_long_as_its_column(db: TestDb) {
+        let key = "ü".repeat(191);
+        let mut summary = summary(1);
+        summary.replace("business_key", key.as_str());
+        let mut run = forgotten().set("business_key", key.as_str());
+        run.replace("id", summary.text("id").unwrap());
+        write(&db.writable, vec![run, summary], |_| ()).await.unwrap();
+        let server = server(&db.read_only);
+        let encoded: String = url::form_urlencoded::byte_serialize(key.as_bytes()).collect();
+        let found = server.get(&format!("/waterline/find?q={encoded}")).await;
+        assert_eq!(found.status_code(), StatusCode::SEE_OTHER, "{}", found.text());
+        let listed = json(&server, &format!("/waterline/api/flows/all?business_key={encoded}")).await;
+        assert_eq!(data_ids(&listed).len(), 1);
+        let too_long = server.get(&format!("/waterline/find?q={encoded}x")).await;
+        assert_eq!(too_long.status_code(), 422);
+        assert!(too_long.text().contains("too long"));
+        let too_long = server.get(&format!("/waterline/runs?business_key={encoded}x")).await;
+        assert_eq!(too_long.status_code(), 422);
+        assert!(too_long.text().contains("too long"));
+    }
+
     async fn a_window_that_ends_is_followed_both_ways(db: TestDb) {
         add_summaries(&db, 0..runs::WINDOW * 2 + 500).await;
         let rows = everything(&db.read_only).await;
@@ -501,6 +576,10 @@ async fn every_filter_keeps_what_it_says_and_nothing_else(server: &TestServer, r
         .await;
         check(query, got.into_iter().collect(), want);
     }
+    // A prefix is meant as written: `like` would take another case for the same on two of three.
+    let query = "workflow_type_prefix=ORDER.";
+    let got = there_and_back(server, &with("/waterline/api/flows/all", query)).await;
+    check(query, got.into_iter().collect(), BTreeSet::new());
     for (query, want) in filters_from_data(rows) {
         assert!(want.len() < rows.len(), "{query} matches everything here");
         let got = there_and_back(
@@ -612,6 +691,11 @@ async fn what_cannot_be_meant_is_refused_by_name(server: &TestServer) {
         ("started", "%F0%9F%98%80"),
         ("from", "yesterday"),
         ("to", "2026-13-01"),
+        ("from", "-0001-01-01"),
+        ("from", "0000-01-01T00:00:00%2B01:00"),
+        ("from", "%2B262142-12-31"),
+        ("to", "9999-12-31T23:59:59-01:00"),
+        ("cursor", "next~0000-01-01T00:00:00%2B01:00~x"),
         ("queue", "a%00b"),
         ("label", "x"),
         ("label[a b]", "x"),
@@ -659,6 +743,17 @@ async fn what_cannot_be_meant_is_refused_by_name(server: &TestServer) {
         .get(&format!("/waterline/api/flows/all?queue={long}"))
         .await;
     assert_eq!(response.status_code(), 422);
+    // The earliest and the latest moment that can be meant, and a range with nothing in it.
+    for bucket in ["all", "running", "failed"] {
+        let query = "from=0001-01-01&to=9999-12-31T23:59:59Z";
+        let document = json(server, &format!("/waterline/api/flows/{bucket}?{query}")).await;
+        assert!(!data_ids(&document).is_empty(), "{bucket}");
+    }
+    let response = server
+        .get("/waterline/runs?from=2026-11-15&to=2026-11-14")
+        .await;
+    assert_eq!(response.status_code(), 422);
+    assert!(response.text().contains("is not before to"));
     // A page number too deep to count to, and both ways of saying where.
     for query in ["page=400", "page=2&cursor=next~~x"] {
         let response = server
@@ -769,15 +864,15 @@ async fn any_id_leads_to_its_run(server: &TestServer, db: &Db) {
     assert_eq!(location(&response), "/waterline/instances/ord-48288");
     let response = server.get("/waterline/find?q=ORD-48288").await;
     assert_eq!(response.status_code(), StatusCode::SEE_OTHER);
-    for nothing in [
-        "",
-        "no-such-thing",
-        "a%00b",
-        "%27%20or%201%3D1",
-        &"x".repeat(500),
+    for (nothing, status) in [
+        ("", 404),
+        ("no-such-thing", 404),
+        ("%27%20or%201%3D1", 404),
+        ("a%00b", 422),
+        (&"x".repeat(500), 422),
     ] {
         let response = server.get(&format!("/waterline/find?q={nothing}")).await;
-        assert_eq!(response.status_code(), StatusCode::NOT_FOUND, "{nothing}");
+        assert_eq!(response.status_code(), status, "{nothing}");
     }
 }
 

@@ -80,6 +80,54 @@ async fn open(server: &TestServer, path: &str) {
     assert!(status < 500, "{path}: {status} {}", response.text());
 }
 
+/// The addresses the route table answers a GET at.
+fn routes() -> Vec<String> {
+    let table = include_str!("../../src/web/routes.rs");
+    let found: Vec<String> = table
+        .split(".route(")
+        .skip(1)
+        .filter(|route| route.contains("get("))
+        .map(|route| {
+            let below = route.split('"').nth(1).expect("an address");
+            let base = route.trim_start().starts_with("&at(");
+            format!("{}{below}", if base { "/waterline" } else { "" })
+        })
+        .collect();
+    assert!(found.len() > 30, "{found:?}");
+    found
+}
+
+/// Whether the route is the one that answers at this path: a name in braces is any segment.
+fn answers(route: &str, path: &str) -> bool {
+    let path = path.split('?').next().unwrap_or_default();
+    if let Some((before, _)) = route.split_once("{*") {
+        return path.starts_with(before);
+    }
+    let (route, path): (Vec<_>, Vec<_>) = (route.split('/').collect(), path.split('/').collect());
+    route.len() == path.len()
+        && route
+            .iter()
+            .zip(path)
+            .all(|(route, path)| route.starts_with('{') || *route == path)
+}
+
+/// Opens the run as a bundle and returns the bundle's address.
+async fn opened_as_bundle(server: &TestServer, instance: &str, run: &str) -> String {
+    let bundle = server
+        .get(&format!(
+            "/waterline/api/instances/{instance}/runs/{run}/history-export"
+        ))
+        .await;
+    assert_eq!(bundle.status_code(), 200, "{}", bundle.text());
+    let response = server
+        .post("/waterline/bundles")
+        .content_type("multipart/form-data; boundary=b")
+        .bytes(crate::bundles::form(&bundle.into_bytes()).into())
+        .await;
+    assert_eq!(response.status_code(), 303, "{}", response.text());
+    response.header("location").to_str().unwrap().to_owned()
+}
+
 on_every_database! {
     async fn opening_everything_writes_nothing(db: TestDb) {
         let situations = fill(&db).await;
@@ -93,6 +141,8 @@ on_every_database! {
             "/waterline/api/flows/nobody", "/waterline/api/instances/nobody?history_limit=7", "/waterline/api/nowhere", "/waterline/runs?status=bogus",
             "/waterline/", "/metrics", "/waterline/api/operator-metrics?fresh=1", "/waterline/api/stats", "/waterline/api/v2/health",
             "/waterline/runs?cursor=prev~~x", "/waterline/runs?sort_direction=asc&per_page=100",
+            "/waterline/repairs", "/waterline/repairs/none", "/waterline/bundles", "/waterline/bundles/none", "/waterline/compare",
+            "/waterline/assets/nothing.css",
         ]
         .map(str::to_owned)
         .into();
@@ -115,6 +165,22 @@ on_every_database! {
             paths.push(format!("/waterline/api/instances/{instance}/runs/{run}"));
             paths.push(format!("/waterline/api/flows/{run}?history_limit=all"));
             paths.push(format!("/waterline/api/flows/{instance}"));
+            for part in ["history", "history?order=oldest&failed=1", "payload?of=event&id=1&part=payload", "payload?of=run&id=&part=arguments", "card", "repair"] {
+                paths.push(format!("/waterline/instances/{instance}/runs/{run}/{part}"));
+            }
+            paths.push(format!("/waterline/compare?a={run}"));
+            paths.push(format!("/waterline/api/instances/{instance}/runs/{run}/history-export"));
+            paths.push(format!("/waterline/api/instances/{instance}/history-export"));
+            paths.push(format!("/waterline/api/flows/{run}/history-export"));
+        }
+        let plain = situations.iter().find(|one| one.instance_id == "ord-48288").expect("a plain run");
+        let bundle = opened_as_bundle(&server, &plain.instance_id, &plain.run_id).await;
+        for part in ["", "/history", "/payload?of=event&id=1&part=payload"] {
+            paths.push(format!("{bundle}{part}"));
+        }
+        paths.push(format!("/waterline/compare?a={}&b=bundle:{}", plain.run_id, bundle.rsplit('/').next().unwrap()));
+        for route in routes() {
+            assert!(paths.iter().any(|path| answers(&route, path)), "{route} is not opened");
         }
         for path in &paths {
             open(&server, path).await;

@@ -9,7 +9,10 @@ use axum::{
 use serde::Deserialize;
 
 use crate::{
-    durable::store::find::{self, Found},
+    durable::store::{
+        find::{self, Found},
+        runs::{LONGEST, is_too_long},
+    },
     web::{
         error::AppError,
         filters,
@@ -30,6 +33,8 @@ struct FindView {
     layout: Layout,
     q: String,
     found: Vec<(String, Found)>,
+    /// Set when it was not looked for.
+    refused: Option<String>,
 }
 
 pub async fn show(
@@ -43,7 +48,18 @@ pub async fn show(
         Some(run_id) => layout.run_href(&found.instance_id, run_id),
         None => layout.href(&format!("/instances/{}", segment(&found.instance_id))),
     };
-    let found = if q.is_empty() || q.len() > 191 || q.contains('\0') {
+    let refused = if q.is_empty() {
+        Some("Nothing was asked for.".to_owned())
+    } else if is_too_long(q) {
+        Some(format!(
+            "This is too long: ids and business keys have at most {LONGEST} characters."
+        ))
+    } else if q.contains('\0') {
+        Some("No id and no business key contains a NUL character.".to_owned())
+    } else {
+        None
+    };
+    let found = if refused.is_some() {
         Vec::new()
     } else {
         let mut snapshot = app.db()?.snapshot().await?;
@@ -66,7 +82,9 @@ pub async fn show(
     {
         return Ok(Redirect::to(&href(first)).into_response());
     }
-    let status = if found.is_empty() {
+    let status = if refused.is_some() && !q.is_empty() {
+        StatusCode::UNPROCESSABLE_ENTITY
+    } else if found.is_empty() {
         StatusCode::NOT_FOUND
     } else {
         StatusCode::OK
@@ -78,6 +96,7 @@ pub async fn show(
     let view = FindView {
         q: q.to_owned(),
         found,
+        refused,
         layout: layout.title("Find"),
     };
     Ok((status, Html(view.render()?)).into_response())

@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::filter::{Attention, Kind, ProblemTest, Term, Test};
+use super::filter::{Attention, Kind, ProblemTest, Term, Test, is_storable};
 use crate::{
     db::{Dialect, Statement},
     durable::{
@@ -57,16 +57,21 @@ pub fn push(q: &mut Statement, term: &Term) {
             q.push(column)
                 .push(if *set { " is not null" } else { " is null" });
         }
+        // `like` would take another case for the same on SQLite and in MySQL's collations.
         (Kind::Prefix(column), Test::Text(text)) => {
-            q.push(column)
-                .push(" like ")
-                .bind(like("", text))
-                .push(" escape '!'");
+            let dialect = q.dialect();
+            q.push(dialect.pick("", "", "cast("))
+                .push("substr(")
+                .push(column)
+                .push(dialect.pick(", 1, length(", ", 1, length(", ", 1, char_length("))
+                .bind(text)
+                .push(dialect.pick(")) = ", ")) = ", ")) as binary) = "))
+                .bind(text);
         }
         (Kind::Contains(column), Test::Text(text)) => {
             q.push(column)
                 .push(" like ")
-                .bind(like("%", text))
+                .bind(format!("%{}%", literally(text)))
                 .push(" escape '!'");
         }
         (Kind::IsTerminal, Test::Flag(on)) => {
@@ -150,38 +155,55 @@ fn push_attention(q: &mut Statement, attention: Attention, now: DateTime<Utc>) {
     };
 }
 
-/// A pattern for text that follows `before`, taken literally.
-fn like(before: &str, text: &str) -> String {
-    let mut pattern = before.to_owned();
+/// A pattern for this very text.
+fn literally(text: &str) -> String {
+    let mut pattern = String::with_capacity(text.len());
     for c in text.chars() {
         if matches!(c, '!' | '%' | '_') {
             pattern.push('!');
         }
         pattern.push(c);
     }
-    pattern.push('%');
     pattern
+}
+
+/// JSON may write characters that PostgreSQL's text cannot hold, NUL and half of a surrogate pair,
+/// and one in the window would fail the page for everybody. What is well written is kept, of those
+/// only their number: left to right, so that an escaped backslash starts nothing.
+const UNHOLDABLE: &str = r"(\\[^u]|\\u[dD][89abAB]..\\u[dD][c-fC-F]..)|\\u(0000|[dD][89a-fA-F]..)";
+
+/// A `json` column as PostgreSQL can take it apart.
+fn push_holdable(q: &mut Statement, column: &'static str) {
+    q.push("case when strpos(")
+        .push(column)
+        .push("::text, '\\u') > 0 then regexp_replace(")
+        .push(column)
+        .push("::text, ")
+        .bind(UNHOLDABLE)
+        .push(", '\\1\\2', 'g')::json else ")
+        .push(column)
+        .push(" end");
 }
 
 fn push_label(q: &mut Statement, key: &str, value: &str) {
     // The key's alphabet (letters, digits, `_ . : -`) needs no escaping inside a quoted path.
+    let path = format!("$.\"{key}\"");
     match q.dialect() {
         Dialect::Postgres => {
             // An empty map is stored as a list, which has no keys.
-            q.push("json_typeof(visibility_labels) = 'object' and visibility_labels ->> ")
-                .bind(key)
-                .push(" = ")
-                .bind(value);
+            q.push("case when json_typeof(visibility_labels) = 'object' then (");
+            push_holdable(q, "visibility_labels");
+            q.push(") ->> ").bind(key).push(" end = ").bind(value);
         }
         Dialect::Sqlite => {
-            q.push("json_valid(visibility_labels) and json_extract(visibility_labels, ")
-                .bind(format!("$.\"{key}\""))
-                .push(") = ")
+            q.push("case when json_valid(visibility_labels) then json_extract(visibility_labels, ")
+                .bind(path)
+                .push(") end = ")
                 .bind(value);
         }
         Dialect::MySql => {
             q.push("json_unquote(json_extract(visibility_labels, ")
-                .bind(format!("$.\"{key}\""))
+                .bind(path)
                 .push(")) = ")
                 .bind(value);
         }
@@ -197,18 +219,22 @@ fn push_search_attribute(q: &mut Statement, key: &str, value: &str) {
         .push(" or a.value_string = ")
         .bind(value);
     match q.dialect() {
-        Dialect::Postgres => q
-            .push(" or a.value_keyword_list::jsonb @> to_jsonb(")
-            .bind(value)
-            .push("::text)"),
+        Dialect::Postgres => {
+            q.push(" or exists (select 1 from json_array_elements_text(case when json_typeof(a.value_keyword_list) = 'array' then ");
+            push_holdable(q, "a.value_keyword_list");
+            q.push(" end) as one(word) where word = ")
+                .bind(value)
+                .push(")")
+        }
         Dialect::Sqlite => q
             .push(" or exists (select 1 from json_each(case when json_valid(a.value_keyword_list) then a.value_keyword_list end) where value = ")
             .bind(value)
             .push(")"),
         Dialect::MySql => q
-            .push(" or json_contains(a.value_keyword_list, json_quote(")
-            .bind(value)
-            .push("))"),
+            // `json_contains` takes a character and its escape for two on MariaDB.
+            .push(" or json_search(a.value_keyword_list, 'one', ")
+            .bind(literally(value))
+            .push(", '!') is not null"),
     };
     if let Ok(number) = value.parse::<i64>() {
         q.push(" or a.value_int = ").bind(number);
@@ -223,19 +249,20 @@ fn push_search_attribute(q: &mut Statement, key: &str, value: &str) {
         "false" => q.push(" or a.value_bool = false"),
         _ => q,
     };
-    if let Ok(at) = chrono::DateTime::parse_from_rfc3339(value) {
-        q.push(" or a.value_datetime = ").bind_time(at.to_utc());
+    if let Ok(at) = DateTime::parse_from_rfc3339(value).map(|at| at.to_utc())
+        && is_storable(at)
+    {
+        q.push(" or a.value_datetime = ").bind_time(at);
     }
     q.push("))");
 }
 
 #[cfg(test)]
 mod tests {
-    use super::like;
+    use super::literally;
 
     #[test]
     fn wildcards_in_the_text_are_taken_literally() {
-        assert_eq!(like("%", "50%_a!"), "%50!%!_a!!%");
-        assert_eq!(like("", "a_"), "a!_%");
+        assert_eq!(literally("50%_a!"), "50!%!_a!!");
     }
 }

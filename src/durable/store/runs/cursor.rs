@@ -4,6 +4,8 @@ use std::{fmt, str::FromStr};
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
+use super::filter::is_storable;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// On, in the list's own order.
@@ -83,8 +85,10 @@ impl FromStr for Cursor {
             "" => None,
             at => Some(
                 DateTime::parse_from_rfc3339(at)
-                    .map_err(|_| wrong())?
-                    .to_utc(),
+                    .map(|at| at.to_utc())
+                    .ok()
+                    .filter(|at| is_storable(*at))
+                    .ok_or_else(wrong)?,
             ),
         };
         if id.is_empty() || id.len() > 64 || id.contains('\0') {

@@ -1,7 +1,7 @@
 //! The list's filters: one table of fields that the URL, the chips, the form and the query all
 //! read. A value that cannot be meant is an error with its name, never silently "all".
 
-use chrono::{DateTime, Duration, NaiveDate, NaiveDateTime, Utc};
+use chrono::{DateTime, Datelike as _, Duration, NaiveDate, NaiveDateTime, Utc};
 
 use crate::durable::{
     projection::{repair_gate::RepairState, task_problem::TaskProblem},
@@ -261,7 +261,26 @@ impl Filter {
                 }),
             }
         }
+        if let Some(error) = filter.empty_range() {
+            filter.terms.retain(|term| term.field.name != error.param);
+            errors.push(error);
+        }
         (filter, errors)
+    }
+
+    /// A range that ends before it begins, which nobody means.
+    fn empty_range(&self) -> Option<FilterError> {
+        let (from, to) = (self.get("from")?, self.get("to")?);
+        match (&from.test, &to.test) {
+            (Test::At(begin), Test::At(end)) if begin >= end => Some(FilterError {
+                param: "from".to_owned(),
+                message: format!(
+                    "{:?} is not before to, {:?}: no run can start in between",
+                    from.value, to.value
+                ),
+            }),
+            _ => None,
+        }
     }
 
     pub fn get(&self, name: &str) -> Option<&Term> {
@@ -278,8 +297,13 @@ impl Filter {
     }
 }
 
-/// Longest text a filter may carry; the engine's own limit.
-const LONGEST: usize = 191;
+/// Longest text a filter may carry, in characters: what the engine's columns hold.
+pub const LONGEST: usize = 191;
+
+/// Whether no column an operator searches by holds a text this long.
+pub fn is_too_long(text: &str) -> bool {
+    text.chars().nth(LONGEST).is_some()
+}
 
 fn parse_term(
     param: &str,
@@ -302,8 +326,10 @@ fn parse_term(
         None if is_map => return Err(format!("name the key: {name}[key]=value")),
         None => {}
     }
-    if value.len() > LONGEST {
-        return Err(format!("the value is longer than {LONGEST} bytes"));
+    if is_too_long(value) {
+        return Err(format!(
+            "the value is too long: the engine keeps at most {LONGEST} characters"
+        ));
     }
     if value.contains('\0') {
         return Err("the value contains a NUL character".into());
@@ -426,9 +452,27 @@ fn within(value: &str) -> Result<Duration, String> {
 
 /// A moment: with its own zone, or in the page's.
 pub fn moment(value: &str, zone: crate::zone::Zone) -> Result<DateTime<Utc>, String> {
-    if let Ok(at) = DateTime::parse_from_rfc3339(value) {
-        return Ok(at.to_utc());
+    let at = match DateTime::parse_from_rfc3339(value) {
+        Ok(at) => at.to_utc(),
+        Err(_) => shown_moment(value, zone)?,
+    };
+    if is_storable(at) {
+        Ok(at)
+    } else {
+        Err(format!(
+            "{value:?} is no time a database can hold; the years are 1 to 9999"
+        ))
     }
+}
+
+/// Whether every database can hold this moment: beyond these years some have no such time, and
+/// SQLite's text no longer sorts.
+pub fn is_storable(at: DateTime<Utc>) -> bool {
+    (1..=9999).contains(&at.year())
+}
+
+/// What a clock of this zone shows.
+fn shown_moment(value: &str, zone: crate::zone::Zone) -> Result<DateTime<Utc>, String> {
     let naive = [
         "%Y-%m-%dT%H:%M:%S",
         "%Y-%m-%dT%H:%M",
@@ -445,6 +489,10 @@ pub fn moment(value: &str, zone: crate::zone::Zone) -> Result<DateTime<Utc>, Str
     .ok_or_else(|| {
         format!("{value:?} is not a time; write 2026-11-15T23:50 ({zone}) or 2026-11-15T23:50:00Z")
     })?;
+    // A year no zone knows: named as such by the caller.
+    if !is_storable(naive.and_utc()) {
+        return Ok(naive.and_utc());
+    }
     zone.moment(naive)
         .ok_or_else(|| format!("{value} does not exist in {zone}: the clock was set forward"))
 }
@@ -472,6 +520,10 @@ mod tests {
                 "2026-03-29T02:30",
                 "does not exist in Europe/Berlin",
             ),
+            ("from", "-0001-01-01", "years are 1 to 9999"),
+            ("from", "0000-12-31T23:59:59Z", "years are 1 to 9999"),
+            ("to", "+262142-12-31", "years are 1 to 9999"),
+            ("to", "9999-12-31T23:59:59-01:00", "years are 1 to 9999"),
             ("label", "x", "name the key"),
             ("label[a b]", "x", "letters, digits"),
             ("queue[x]", "y", "without a key"),
@@ -483,6 +535,8 @@ mod tests {
             assert!(error.contains(says), "{param}={value}: {error}");
         }
         assert!(parse("queue", &"x".repeat(192)).is_err());
+        assert!(parse("queue", &"ü".repeat(192)).is_err());
+        assert!(parse("queue", &"ü".repeat(191)).is_ok());
     }
 
     #[test]
@@ -512,6 +566,26 @@ mod tests {
             ("labels[team]", "blue", Test::Text("blue".into())),
         ] {
             assert_eq!(parse(param, value).unwrap().test, want, "{param}={value}");
+        }
+    }
+
+    #[test]
+    fn a_range_that_ends_before_it_begins_is_an_error() {
+        let now = "2026-11-15T12:00:00Z".parse().unwrap();
+        for (from, to, wrong) in [
+            ("2026-11-15", "2026-11-14", true),
+            ("2026-11-15", "2026-11-15", true),
+            ("2026-11-15", "2026-11-16", false),
+            ("2026-11-15T10:00:00Z", "2026-11-15T10:30:00+01:00", true),
+        ] {
+            let params = [("from", from), ("to", to)];
+            let (_, errors) = Filter::parse(params, &[], now, crate::zone::Zone::UTC);
+            let named: Vec<_> = errors.iter().map(|error| error.param.as_str()).collect();
+            assert_eq!(
+                named,
+                if wrong { vec!["from"] } else { vec![] },
+                "{from} {to}"
+            );
         }
     }
 

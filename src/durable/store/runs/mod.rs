@@ -11,8 +11,8 @@ mod unprojected;
 
 pub use cursor::{Cursor, Key, Way};
 pub use filter::{
-    Attention, FIELDS, Field, Filter, FilterError, Kind, Term, categories, field, moment,
-    task_problems,
+    Attention, FIELDS, Field, Filter, FilterError, Kind, LONGEST, Term, categories, field,
+    is_too_long, moment, task_problems,
 };
 pub use page::{Direction, Looked, PageRequest, RunPage, Skipped, WINDOW, page, skip};
 pub use unprojected::{CHECKED, unprojected};
