@@ -129,7 +129,7 @@ async fn check(comparison: &mut Comparison, db: &Db, case: Case) {
     comparison.document(
         &case.name,
         case.flavour,
-        &comparable(ours),
+        &comparable(as_far_as_the_engine_looks(ours, &case.expected)),
         &comparable(case.expected),
     );
 }
@@ -195,6 +195,16 @@ fn engine_test_states(root: &Path) -> Vec<Case> {
         }
     }
     cases
+}
+
+/// Without what we hide besides, which is named after all the engine names.
+fn as_far_as_the_engine_looks(mut ours: Value, theirs: &Value) -> Value {
+    let known = theirs["redaction"]["paths"].as_array();
+    if let (Some(known), Some(paths)) = (known, ours["redaction"]["paths"].as_array_mut()) {
+        let more = paths.split_off(known.len().min(paths.len()));
+        assert!(more.iter().all(|path| !known.contains(path)), "{more:?}");
+    }
+    ours
 }
 
 /// What of a bundle must be equal: not the fields of history-export.md §10, not our sentences.

@@ -93,7 +93,7 @@ on_every_database! {
         let response = server.get(&format!("/waterline/api/flows/{run}/history-export")).await;
         checker::check(response.as_bytes(), Some("k3y")).expect("signed");
         let bundle: Value = response.json();
-        assert_eq!(bundle["redaction"]["policy"], "no-events");
+        assert_eq!(bundle["redaction"]["policy"], "no-events, with every copy");
         assert_eq!(bundle["integrity"]["key_id"], "k1");
         let events = bundle["history_events"].as_array().unwrap();
         assert!(events.iter().all(|event| event["payload"].is_null()));

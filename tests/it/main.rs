@@ -22,6 +22,7 @@ mod metrics_conformance;
 mod metrics_http;
 mod reading;
 mod reading_changes_nothing;
+mod redaction;
 mod repair_bulk;
 mod repair_catalogue;
 mod repair_conformance;
