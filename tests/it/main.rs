@@ -38,3 +38,4 @@ mod run_sections;
 mod schema;
 mod seed;
 mod shop;
+mod verify;

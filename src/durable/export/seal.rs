@@ -10,6 +10,9 @@ pub const CANONICALIZATION: &str = "json-recursive-ksort-v1";
 pub const CHECKSUM: &str = "sha256";
 pub const SIGNATURE: &str = "hmac-sha256";
 
+/// The member of a bundle that holds its seal.
+pub const MEMBER: &str = "integrity";
+
 /// The members of a seal.
 pub const MEMBERS: [&str; 6] = [
     "canonicalization",

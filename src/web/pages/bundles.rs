@@ -63,9 +63,11 @@ pub struct Banner {
 
 impl Banner {
     fn of(report: &Report) -> Self {
-        let mut findings = report.findings.clone();
-        findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
-        findings.retain(|finding| finding.severity > Severity::Info);
+        let findings = report.decisive_first().into_iter();
+        let findings = findings
+            .filter(|finding| finding.severity > Severity::Info)
+            .cloned()
+            .collect();
         Self {
             name: String::new(),
             seal: report.seal(),
