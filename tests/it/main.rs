@@ -9,6 +9,7 @@ mod checker;
 mod cli;
 mod column_kinds;
 mod compare;
+mod comparing;
 mod conformance;
 mod copying;
 mod damage;
