@@ -45,6 +45,15 @@ impl SigningKey {
     }
 }
 
+impl SigningKey {
+    /// Another one for every key, from which the key cannot be found.
+    pub fn fingerprint(&self) -> String {
+        let mut sealer = Sealer::new(Some(self));
+        sealer.update(b"fingerprint");
+        sealer.finish().signature.unwrap_or_default()
+    }
+}
+
 impl fmt::Debug for SigningKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SigningKey")
