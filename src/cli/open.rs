@@ -99,8 +99,8 @@ fn opened(path: &std::path::Path, key: Option<&SigningKey>) -> Result<Kept, CliE
 
 fn why(report: &Report) -> String {
     let found: Vec<String> = report
-        .findings
-        .iter()
+        .decisive_first()
+        .into_iter()
         .map(|finding| format!("{} ({})", finding.message, finding.rule))
         .take(5)
         .collect();

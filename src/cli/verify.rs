@@ -94,6 +94,9 @@ fn print(path: &Path, report: &Report, with_key: bool) {
         _ => "signature not accepted",
     };
     let verdict = match report.verdict() {
+        Verdict::Intact if report.summary.errors > 0 => {
+            format!("sealed and intact, {signed}; wrong already when it was sealed:")
+        }
         Verdict::Intact => format!("sealed and intact, {signed}"),
         Verdict::Altered => format!("NOT what was sealed ({signed})"),
         Verdict::NotABundle => "not a bundle".to_owned(),
@@ -110,7 +113,7 @@ fn print(path: &Path, report: &Report, with_key: bool) {
                 .unwrap_or("at no known time"),
         );
     }
-    for finding in &report.findings {
+    for finding in report.decisive_first() {
         let severity = match finding.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",

@@ -27,6 +27,8 @@ const KEPT: u64 = 256 * 1024 * 1024;
 pub const EXPIRES: Duration = Duration::from_hours(1);
 /// How many files are read at the same time.
 const AT_ONCE: usize = 2;
+/// How many are being sent, or wait to be read.
+const ARRIVING: usize = 8;
 
 /// A bundle as it is shown, and what the check found.
 #[derive(Debug)]
@@ -40,6 +42,7 @@ pub struct Kept {
 pub struct Bundles {
     kept: Cache<String, Arc<Kept>>,
     pub reading: Arc<Semaphore>,
+    pub arriving: Arc<Semaphore>,
 }
 
 impl Default for Bundles {
@@ -55,6 +58,7 @@ impl Default for Bundles {
                 .time_to_live(EXPIRES)
                 .build(),
             reading: Arc::new(Semaphore::new(AT_ONCE)),
+            arriving: Arc::new(Semaphore::new(ARRIVING)),
         }
     }
 }

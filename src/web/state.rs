@@ -13,6 +13,7 @@ use crate::durable::export::{Policy, SigningKey};
 use crate::durable::repair::Mode;
 use crate::durable::store::past::HistoryCache;
 use crate::durable::store::runs::counts::CountCache;
+use crate::web::api::export::Turns;
 use crate::web::batches::Batches;
 use crate::web::bundles::Bundles;
 use crate::web::collector::{self, Collector};
@@ -45,6 +46,8 @@ pub struct Settings {
     pub engine: EngineConfig,
     /// What exported bundles are made with.
     pub export: ExportSettings,
+    /// How many exports are made at a time.
+    pub exports: Turns,
     /// Counts of the run list, computed once for all viewers.
     pub counts: CountCache,
     /// Histories that were read already.
@@ -92,6 +95,7 @@ impl Default for Settings {
             db: None,
             engine: EngineConfig::defaults(),
             export: ExportSettings::default(),
+            exports: Turns::default(),
             counts: CountCache::default(),
             past: HistoryCache::default(),
             batches: Batches::default(),
@@ -107,6 +111,9 @@ impl Default for Settings {
 
 impl App {
     pub fn new(mut settings: Settings) -> Self {
+        if let Some(db) = &settings.db {
+            settings.exports.open(db);
+        }
         if let (Some(db), None) = (&settings.db, &settings.collector) {
             settings.collector = Some(Collector::new(
                 db.clone(),

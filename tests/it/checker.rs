@@ -39,6 +39,12 @@ pub fn check(text: &[u8], secret: Option<&str>) -> Result<(), String> {
     }
 }
 
+/// The checksum of a document that is not sealed yet.
+pub fn checksum(text: &[u8]) -> String {
+    let document: Value = serde_json::from_slice(text).expect("JSON");
+    hex(&Sha256::digest(canonical(&document).as_bytes()))
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut out, byte| {
         let _ = write!(out, "{byte:02x}");

@@ -1,12 +1,24 @@
 //! Exports over HTTP and on the command line, on every database.
 
-use std::process::Command;
+use std::{
+    process::Command,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
+use axum::{
+    body::{Body, to_bytes},
+    extract::{Request, State},
+    middleware::{Next, from_fn_with_state},
+    response::Response,
+};
 use axum_test::TestServer;
 use plimsoll::{
     clock::Clock,
+    db::Dialect,
     durable::export::SigningKey,
     web::{
+        api::export::Turns,
         routes,
         state::{App, ExportSettings, Settings},
     },
@@ -15,7 +27,7 @@ use serde_json::Value;
 
 use crate::{
     checker,
-    rig::{TestDb, on_every_database},
+    rig::{self, TestDb, on_every_database},
     shop::{fill, now, server},
 };
 
@@ -63,6 +75,7 @@ on_every_database! {
         let head = server.method(axum::http::Method::HEAD, &paths[0]).await;
         assert_eq!((head.status_code().as_u16(), head.header("etag")), (200, etag));
         assert!(head.as_bytes().is_empty());
+        assert_eq!(head.maybe_header("content-length"), None, "nobody knows it yet");
         let packed = server.get(&paths[0]).add_header("accept-encoding", "gzip").await;
         assert_eq!(packed.header("content-encoding"), "gzip");
         assert!(packed.as_bytes().len() * 4 < response.as_bytes().len());
@@ -92,8 +105,20 @@ on_every_database! {
         let server = TestServer::new(routes::router(App::new(settings)));
         let response = server.get(&format!("/waterline/api/flows/{run}/history-export")).await;
         checker::check(response.as_bytes(), Some("k3y")).expect("signed");
+        let other = Settings {
+            clock: Clock::Frozen(now()),
+            db: Some(db.read_only.clone()),
+            export: ExportSettings {
+                policy: Some(toml::from_str(policy).unwrap()),
+                key: SigningKey::new("an0ther", Some("k1")),
+            },
+            ..Settings::default()
+        };
+        let other = TestServer::new(routes::router(App::new(other)));
+        let other = other.get(&format!("/waterline/api/flows/{run}/history-export")).await;
+        assert_ne!(other.header("etag"), response.header("etag"), "another secret, another seal");
         let bundle: Value = response.json();
-        assert_eq!(bundle["redaction"]["policy"], "no-events");
+        assert_eq!(bundle["redaction"]["policy"], "no-events, with every copy");
         assert_eq!(bundle["integrity"]["key_id"], "k1");
         let events = bundle["history_events"].as_array().unwrap();
         assert!(events.iter().all(|event| event["payload"].is_null()));
@@ -170,4 +195,72 @@ on_every_database! {
             assert!(said.contains(says), "{args:?}: {said}");
         }
     }
+}
+
+/// Bodies nobody reads.
+type Held = Arc<Mutex<Vec<Body>>>;
+
+async fn hold(State(held): State<Held>, request: Request, next: Next) -> Response {
+    let holds = request.headers().contains_key("x-hold");
+    let response = next.run(request).await;
+    if !holds {
+        return response;
+    }
+    let (parts, body) = response.into_parts();
+    held.lock().unwrap().push(body);
+    Response::from_parts(parts, Body::empty())
+}
+
+fn holding(db: &TestDb, exports: Turns, held: &Held) -> TestServer {
+    let app = App::new(Settings {
+        clock: Clock::Frozen(now()),
+        db: Some(db.read_only.clone()),
+        exports,
+        request_timeout: Duration::from_mins(10),
+        ..Settings::default()
+    });
+    let router = routes::router(app).layer(from_fn_with_state(Arc::clone(held), hold));
+    TestServer::new(router)
+}
+
+#[tokio::test]
+async fn readers_that_do_not_read_leave_room_for_others_sqlite() {
+    rig::on(Dialect::Sqlite, async |db: TestDb| {
+        fill(&db).await;
+        let (_, run) = longest(&db, i64::MAX).await;
+        let path = format!("/waterline/api/flows/{run}/history-export");
+        let most = db.read_only.pool_use().most;
+        let at_once = most.saturating_sub(2).max(1);
+        let held = Held::default();
+        let mut impatient = Turns::default();
+        impatient.wait = Duration::ZERO;
+        let server = holding(&db, impatient, &held);
+        for n in 0..at_once + 2 {
+            let response = server.get(&path).add_header("x-hold", "1").await;
+            if n < at_once {
+                assert_eq!(response.status_code(), 200, "{n}");
+            } else {
+                assert_eq!(response.status_code(), 503, "{n}");
+                assert!(response.maybe_header("retry-after").is_some());
+            }
+        }
+        for page in ["/waterline/runs", "/readyz"] {
+            assert_eq!(server.get(page).await.status_code(), 200, "{page}");
+        }
+        held.lock().unwrap().clear();
+
+        // Who takes nothing for long is given up, and whoever waited has a turn.
+        let mut strict = Turns::default();
+        strict.wait = Duration::from_mins(5);
+        strict.stall = Duration::from_millis(50);
+        let server = holding(&db, strict, &held);
+        for _ in 0..at_once {
+            server.get(&path).add_header("x-hold", "1").await;
+        }
+        let next = server.get(&path).add_header("x-hold", "1").await;
+        assert_eq!(next.status_code(), 200);
+        let first = held.lock().unwrap().remove(0);
+        assert!(to_bytes(first, usize::MAX).await.is_err(), "broken off");
+    })
+    .await;
 }

@@ -17,18 +17,23 @@ use plimsoll::{
 
 use crate::{compare, conformance::folders, rig};
 
-/// What the contract of a bundle has no place for. It is taken out of the database first, so
-/// that all the rest must come back.
+/// What the contract of a bundle has no place for (history-export.md §1, §3 to §5), each with the
+/// reason. It is taken out of the database first, so that all the rest must come back.
 const NOT_CARRIED: &[&str] = &[
+    // `workflow` has no namespace; Waterline adds one after sealing, which breaks the seal.
     "update {workflow_runs} set namespace = null",
     "update {workflow_instances} set namespace = null",
+    // No section holds messages: of them only the cursor's events are in the history.
     "delete from {workflow_messages}",
+    // Workers belong to the fleet, not to the run.
     "delete from {workflow_worker_compatibility_heartbeats}",
+    // The keys of `tasks` are listed, and this is none of them.
     "update {workflow_tasks} set last_error = null",
-    // What becomes of a child is told by the event that made it, not by its link.
+    // What becomes of a child is told by the event that made it; `links` does not say.
     "update {workflow_links} set parent_close_policy = '' where not exists (select 1 from \
      {workflow_history_events} e where e.workflow_run_id = parent_workflow_run_id \
      and e.event_type = 'ChildWorkflowScheduled')",
+    // Nor are these keys of `activities`: events carry the policy, not when it runs out.
     "update {activity_executions} set schedule_deadline_at = null, close_deadline_at = null, \
      schedule_to_close_deadline_at = null, heartbeat_deadline_at = null, activity_options = null",
 ];

@@ -41,14 +41,19 @@ macro_rules! entry {
 
 pub(super) use entry;
 
-/// What an event says, references opened. What is no JSON is carried as its text.
+/// How deep a stored value may nest to be carried as such: with what the bundle is around it, no
+/// common reader gives up.
+const DEEPEST: usize = 120;
+
+/// What an event says, references opened. What is no JSON, or nests too deep, is carried as its
+/// text.
 pub fn event_payload(event: &HistoryEvent) -> Value {
     match event.payload.as_deref() {
         None => empty(),
         Some(text) => match serde_json::from_str(text) {
             Ok(Value::Null) => empty(),
-            Ok(value) => payload::opened(value),
-            Err(_) => text.into(),
+            Ok(value) if nests_within(&value, DEEPEST) => payload::opened(value),
+            _ => text.into(),
         },
     }
 }
@@ -314,8 +319,20 @@ pub fn link(run: &RunRow, relative: &Relative, end: End) -> Value {
 
 fn raw(stored: &Raw) -> Option<Value> {
     let text = stored.0.as_deref()?;
-    let value = stored.value().unwrap_or_else(|| text.into());
+    let value = stored.value().filter(|value| nests_within(value, DEEPEST));
+    let value = value.unwrap_or_else(|| text.into());
     (!value.is_null()).then_some(value)
+}
+
+fn nests_within(value: &Value, most: usize) -> bool {
+    let Some(inside) = most.checked_sub(1) else {
+        return !value.is_array() && !value.is_object();
+    };
+    match value {
+        Value::Array(items) => items.iter().all(|item| nests_within(item, inside)),
+        Value::Object(map) => map.values().all(|item| nests_within(item, inside)),
+        _ => true,
+    }
 }
 
 fn empty() -> Value {

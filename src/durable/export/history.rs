@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{
     entries,
     fold::Folded,
+    hide::{self, Hidden},
     manifest::{Entry, Path},
     redaction::Slot,
     stream::{Export, ExportError},
@@ -23,9 +24,9 @@ use crate::durable::{
 #[derive(Default)]
 pub(super) struct Told {
     pub manifest: Vec<Entry>,
-    /// Positions of events whose timeline entry has a command, or a failure.
-    pub with_command: Vec<u32>,
-    pub with_failure: Vec<u32>,
+    /// What a policy hid inside events, and what it will hide in the timeline.
+    pub hidden_events: Vec<(u32, Hidden)>,
+    pub hidden_timeline: Vec<(u32, Hidden)>,
     pub timeline_same: bool,
 }
 
@@ -90,14 +91,13 @@ impl Export<'_> {
         self.writer.member("id", &event.id);
         // Nearly every payload is what the bundle shall hold, and needs no look inside.
         let as_it_is = event.payload.as_deref().filter(|text| {
-            !self.touches(Slot::EventPayload)
+            !self.touches_event(event)
                 && !has_payloads(&event.event_type)
                 && !payload::may_refer(text)
         });
         if !as_it_is.is_some_and(|text| text.trim() != "null" && self.writer.json("payload", text))
         {
-            let path = || format!("history_events.{n}.payload");
-            let payload = self.redact(Slot::EventPayload, path, entries::event_payload(event));
+            let payload = self.redact_event(told, event, n, entries::event_payload(event));
             self.event_payloads(told, event, n, &payload);
             self.writer.member("payload", &payload);
         }
@@ -133,13 +133,13 @@ impl Export<'_> {
         }
         let entries = self.timeline_entries(events, failures).await?;
         for (n, entry) in entries.iter().enumerate() {
-            let at = u32::try_from(first + n).unwrap_or(u32::MAX);
-            if entry.command.is_some() {
-                told.with_command.push(at);
+            if self.options.policy.is_none() {
+                break;
             }
-            if entry.failure.is_some() {
-                told.with_failure.push(at);
-            }
+            let n = first + n;
+            let hidden = self.redact_entry(&mut json!(entry), n);
+            told.hidden_timeline
+                .extend(hidden.into_iter().map(|hidden| (hide::at(n), hidden)));
         }
         if told.timeline_same {
             let run_id = self.run_id();
@@ -152,7 +152,7 @@ impl Export<'_> {
     /// What the manifest says of the payloads inside an event.
     fn event_payloads(&self, told: &mut Told, event: &HistoryEvent, n: usize, payload: &Value) {
         let codec = payload["payload_codec"].as_str();
-        let redacted = self.touches(Slot::EventPayload);
+        let redacted = self.touches(Slot::EventPayload) || self.touches(Slot::WorkflowOutput);
         let list = "history_events";
         let mut note = |codec: Option<&str>, rest, value: &Value| {
             told.manifest
@@ -251,32 +251,5 @@ impl Export<'_> {
         }
         self.writer.close_list();
         Ok(())
-    }
-
-    /// What a policy hides of a command or a failure is hidden in the entry that repeats it, and
-    /// in the sentence made of it.
-    fn redact_entry(&self, entry: &mut Value, n: usize) {
-        if let Some(command) = entry.get_mut("command").filter(|of| !of.is_null()) {
-            for (slot, key) in [
-                (Slot::CommandPayload, "payload"),
-                (Slot::CommandContext, "context"),
-            ] {
-                self.redact_key(slot, command, key, || format!("timeline.{n}.command.{key}"));
-            }
-        }
-        if let Some(failure) = entry.get_mut("failure").filter(|of| !of.is_null()) {
-            for (slot, key) in [
-                (Slot::FailureMessage, "message"),
-                (Slot::FailureFile, "file"),
-            ] {
-                self.redact_key(slot, failure, key, || format!("timeline.{n}.failure.{key}"));
-            }
-        }
-        if self.touches(Slot::FailureMessage) && !entry["message"].is_null() {
-            let path = || format!("timeline.{n}.message");
-            self.redact_key(Slot::FailureMessage, entry, "message", path);
-            let kind = entry["type"].as_str().unwrap_or("Event").to_owned();
-            entry["summary"] = format!("{kind}: its message is redacted").into();
-        }
     }
 }

@@ -8,6 +8,7 @@ pub mod canonical;
 mod entries;
 mod fold;
 mod head;
+mod hide;
 mod history;
 mod manifest;
 mod notes;

@@ -4,10 +4,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
+    Policy, entries,
     fold::Folded,
+    hide::Hidden,
     history::Told,
     manifest::{Entry, Path},
-    redaction::Slot,
+    redaction::{CopyId, Slot, message_slot},
     sections::ACTIVITY,
     stream::{Export, ExportError},
 };
@@ -52,18 +54,12 @@ impl Export<'_> {
             self.flow().await?;
         }
         for n in 0..self.head.commands.len() {
-            let command = self.command(n);
-            self.payload(
-                "commands",
-                n,
-                &command,
-                None,
-                &[(Slot::CommandPayload, "payload")],
-            )
-            .await?;
+            let (command, _) = self.command(n);
+            let slots = [(self.command_slot(command["type"].as_str()), "payload")];
+            self.payload("commands", n, &command, None, &slots).await?;
         }
         for n in 0..self.head.signals.len() {
-            let signal = self.signal(n);
+            let (signal, _) = self.signal(n);
             self.payload(
                 "signals",
                 n,
@@ -74,7 +70,7 @@ impl Export<'_> {
             .await?;
         }
         for n in 0..self.head.updates.len() {
-            let update = self.update(n);
+            let (update, _) = self.update(n);
             let slots = [
                 (Slot::UpdateArguments, "arguments"),
                 (Slot::UpdateResult, "result"),
@@ -82,8 +78,8 @@ impl Export<'_> {
             self.payload("updates", n, &update, None, &slots).await?;
         }
         for n in 0..folded.activities.len() {
-            let activity = if self.touches_any(ACTIVITY) {
-                self.activity(folded, n)
+            let activity = if self.touches_activities() {
+                self.activity(folded, n).map(|(activity, _)| activity)
             } else {
                 let text = folded.activities.text(n);
                 text.and_then(|text| serde_json::from_slice::<Payloads>(text).ok())
@@ -116,7 +112,7 @@ impl Export<'_> {
         self.flow().await
     }
 
-    pub async fn redaction(&mut self, told: &Told, folded: &Folded) -> Result<(), ExportError> {
+    pub async fn redaction(&mut self, told: &Told, folded: &mut Folded) -> Result<(), ExportError> {
         let policy = self.options.policy;
         self.writer.open_map("redaction");
         self.writer.member("applied", &policy.is_some());
@@ -132,17 +128,19 @@ impl Export<'_> {
                 &[(Slot::EventPayload, "payload")],
             )
             .await?;
-            self.timeline_paths(told).await?;
-            self.paths(
-                "commands",
-                self.head.commands.len(),
-                &[
-                    (Slot::CommandPayload, "payload"),
-                    (Slot::CommandContext, "context"),
-                    (Slot::CommandReason, "reason"),
-                ],
-            )
-            .await?;
+            for (n, hidden) in &told.hidden_timeline {
+                if matches!(hidden, Hidden::Slot(_)) {
+                    self.listed(hidden.path(*n)).await?;
+                }
+            }
+            for n in 0..self.head.commands.len() {
+                let kind = self.head.commands[n].command_type.as_str().to_owned();
+                let of = |key| format!("commands.{n}.{key}");
+                self.path(self.command_slot(Some(&kind)), || of("payload"))
+                    .await?;
+                self.path(Slot::CommandContext, || of("context")).await?;
+                self.path(Slot::CommandReason, || of("reason")).await?;
+            }
             self.paths(
                 "updates",
                 self.head.updates.len(),
@@ -162,52 +160,64 @@ impl Export<'_> {
                 .await?;
             self.paths("activities", folded.activities.len(), ACTIVITY)
                 .await?;
-            self.paths(
-                "failures",
-                folded.failures.len(),
-                &[
-                    (Slot::FailureMessage, "message"),
-                    (Slot::FailureFile, "file"),
-                    (Slot::FailureTrace, "trace_preview"),
-                ],
-            )
-            .await?;
+            for (n, failure) in folded.failures.iter().enumerate() {
+                let message = message_slot(&entries::failure(failure));
+                let of = |key| format!("failures.{n}.{key}");
+                self.path(message, || of("message")).await?;
+                self.path(Slot::FailureFile, || of("file")).await?;
+                self.path(Slot::FailureTrace, || of("trace_preview"))
+                    .await?;
+            }
+            self.copied_paths(told, folded).await?;
         }
         self.writer.close_list();
         self.writer
-            .member("policy", &json!(policy.map(|policy| &policy.name)));
+            .member("policy", &json!(policy.map(Policy::told)));
         self.writer.close_map();
         Ok(())
     }
 
-    /// Commands and failures of the timeline, event by event.
-    async fn timeline_paths(&mut self, told: &Told) -> Result<(), ExportError> {
-        let (mut commands, mut failures) = (told.with_command.iter(), told.with_failure.iter());
-        let (mut command, mut failure) = (commands.next(), failures.next());
-        loop {
-            let n = match (command, failure) {
-                (Some(a), Some(b)) => a.min(b),
-                (Some(n), None) | (None, Some(n)) => n,
-                (None, None) => return Ok(()),
-            };
-            if command == Some(n) {
-                let of = |key| format!("timeline.{n}.command.{key}");
-                self.path(Slot::CommandPayload, || of("payload")).await?;
-                self.path(Slot::CommandContext, || of("context")).await?;
-            }
-            if failure == Some(n) {
-                let of = |key| format!("timeline.{n}.failure.{key}");
-                self.path(Slot::FailureMessage, || of("message")).await?;
-                self.path(Slot::FailureFile, || of("file")).await?;
-            }
-            let met = *n;
-            if command == Some(&met) {
-                command = commands.next();
-            }
-            if failure == Some(&met) {
-                failure = failures.next();
+    /// What was hidden beyond the slots the engine looks at, which come first.
+    async fn copied_paths(&mut self, told: &Told, folded: &mut Folded) -> Result<(), ExportError> {
+        for (n, hidden) in &told.hidden_events {
+            self.listed(hidden.path(*n)).await?;
+        }
+        for (n, hidden) in &told.hidden_timeline {
+            if !matches!(hidden, Hidden::Slot(_)) {
+                self.listed(hidden.path(*n)).await?;
             }
         }
+        for n in 0..self.head.commands.len() {
+            self.listed_copies(self.command(n).1).await?;
+        }
+        for n in 0..self.head.updates.len() {
+            self.listed_copies(self.update(n).1).await?;
+        }
+        for n in 0..self.head.signals.len() {
+            self.listed_copies(self.signal(n).1).await?;
+        }
+        if self.touches_activities() {
+            for n in 0..folded.activities.len() {
+                let copies = self.activity(folded, n).map(|(_, copies)| copies);
+                self.listed_copies(copies.unwrap_or_default()).await?;
+            }
+        }
+        self.listed_copies(self.workflow().1).await?;
+        self.listed_copies(self.summary().1).await
+    }
+
+    async fn listed_copies(&mut self, copies: Vec<(CopyId, String)>) -> Result<(), ExportError> {
+        for (_, path) in copies {
+            self.listed(Some(path)).await?;
+        }
+        Ok(())
+    }
+
+    async fn listed(&mut self, path: Option<String>) -> Result<(), ExportError> {
+        if let Some(path) = path {
+            self.writer.item(&path);
+        }
+        self.flow().await
     }
 
     async fn paths(

@@ -10,6 +10,9 @@ pub const CANONICALIZATION: &str = "json-recursive-ksort-v1";
 pub const CHECKSUM: &str = "sha256";
 pub const SIGNATURE: &str = "hmac-sha256";
 
+/// The member of a bundle that holds its seal.
+pub const MEMBER: &str = "integrity";
+
 /// The members of a seal.
 pub const MEMBERS: [&str; 6] = [
     "canonicalization",
@@ -39,6 +42,15 @@ impl SigningKey {
                 .filter(|id| !id.is_empty())
                 .map(str::to_owned),
         })
+    }
+}
+
+impl SigningKey {
+    /// Another one for every key, from which the key cannot be found.
+    pub fn fingerprint(&self) -> String {
+        let mut sealer = Sealer::new(Some(self));
+        sealer.update(b"fingerprint");
+        sealer.finish().signature.unwrap_or_default()
     }
 }
 

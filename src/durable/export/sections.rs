@@ -8,20 +8,23 @@ use super::{
     fold::Folded,
     head,
     history::Told,
-    redaction::Slot,
+    redaction::{CopyId, Slot, message_slot},
     stream::{Export, ExportError},
 };
 use crate::{
     db::Json,
     durable::{
         projection::{
-            children, commands, failures::Failure, intakes, lineage, related::Related, sources,
-            sources::TimersSeen,
+            children, commands, current_run, failures::Failure, intakes, lineage, related::Related,
+            sources, sources::TimersSeen,
         },
         store::{export as store, snapshot::RunSnapshot},
         stored::{CommandRow, TimerEntry, WaitEntry},
     },
 };
+
+/// An entry, and what it repeated of a slot that is hidden.
+pub(super) type Redacted = (Value, Vec<(CopyId, String)>);
 
 /// The keys of an activity that a policy may hide.
 pub(super) const ACTIVITY: &[(Slot, &str)] = &[
@@ -33,8 +36,9 @@ impl Export<'_> {
     pub async fn activities(&mut self, folded: &mut Folded) -> Result<(), ExportError> {
         self.writer.open_list("activities");
         for n in 0..folded.activities.len() {
-            if self.touches_any(ACTIVITY) {
-                self.writer.item(&self.activity(folded, n));
+            if self.touches_activities() {
+                let activity = self.activity(folded, n).map(|(activity, _)| activity);
+                self.writer.item(&activity);
             } else if let Some(text) = folded.activities.text(n) {
                 self.writer.text(text);
             }
@@ -44,14 +48,15 @@ impl Export<'_> {
         Ok(())
     }
 
-    pub fn activity(&self, folded: &mut Folded, n: usize) -> Option<Value> {
+    pub fn activity(&self, folded: &mut Folded, n: usize) -> Option<Redacted> {
         let mut activity = folded.activities.get(n)?;
         for (slot, key) in ACTIVITY {
             self.redact_key(*slot, &mut activity, key, || {
                 format!("activities.{n}.{key}")
             });
         }
-        Some(activity)
+        let hidden = self.hide_copies("activities", &format!("activities.{n}"), &mut activity);
+        Some((activity, hidden))
     }
 
     /// Whether anything that is left in the bundle is encoded as Avro.
@@ -82,7 +87,7 @@ impl Export<'_> {
     pub async fn commands(&mut self) -> Result<(), ExportError> {
         self.writer.open_list("commands");
         for n in 0..self.head.commands.len() {
-            let command = self.command(n);
+            let (command, _) = self.command(n);
             self.writer.item(&command);
             self.flow().await?;
         }
@@ -90,26 +95,27 @@ impl Export<'_> {
         Ok(())
     }
 
-    pub fn command(&self, n: usize) -> Value {
+    pub fn command(&self, n: usize) -> Redacted {
         let mut command = self
             .head
             .commands
             .get(n)
             .map_or(Value::Null, entries::command);
         for (slot, key) in [
-            (Slot::CommandPayload, "payload"),
+            (self.command_slot(command["type"].as_str()), "payload"),
             (Slot::CommandContext, "context"),
             (Slot::CommandReason, "reason"),
         ] {
             self.redact_key(slot, &mut command, key, || format!("commands.{n}.{key}"));
         }
-        command
+        let hidden = self.hide_copies("commands", &format!("commands.{n}"), &mut command);
+        (command, hidden)
     }
 
     pub async fn signals(&mut self) -> Result<(), ExportError> {
         self.writer.open_list("signals");
         for n in 0..self.head.signals.len() {
-            let signal = self.signal(n);
+            let (signal, _) = self.signal(n);
             self.writer.item(&signal);
             self.flow().await?;
         }
@@ -117,7 +123,7 @@ impl Export<'_> {
         Ok(())
     }
 
-    pub fn signal(&self, n: usize) -> Value {
+    pub fn signal(&self, n: usize) -> Redacted {
         let mut signal = self
             .head
             .signals
@@ -125,13 +131,14 @@ impl Export<'_> {
             .map_or(Value::Null, |row| json!(entries::signal(row)));
         let path = || format!("signals.{n}.arguments");
         self.redact_key(Slot::SignalArguments, &mut signal, "arguments", path);
-        signal
+        let hidden = self.hide_copies("signals", &format!("signals.{n}"), &mut signal);
+        (signal, hidden)
     }
 
     pub async fn updates(&mut self) -> Result<(), ExportError> {
         self.writer.open_list("updates");
         for n in 0..self.head.updates.len() {
-            let update = self.update(n);
+            let (update, _) = self.update(n);
             self.writer.item(&update);
             self.flow().await?;
         }
@@ -139,7 +146,7 @@ impl Export<'_> {
         Ok(())
     }
 
-    pub fn update(&self, n: usize) -> Value {
+    pub fn update(&self, n: usize) -> Redacted {
         let mut update = self
             .head
             .updates
@@ -151,7 +158,8 @@ impl Export<'_> {
         ] {
             self.redact_key(slot, &mut update, key, || format!("updates.{n}.{key}"));
         }
-        update
+        let hidden = self.hide_copies("updates", &format!("updates.{n}"), &mut update);
+        (update, hidden)
     }
 
     pub async fn tasks(&mut self) -> Result<(), ExportError> {
@@ -184,7 +192,7 @@ impl Export<'_> {
         for (n, failure) in failures.iter().enumerate() {
             let mut entry = entries::failure(failure);
             for (slot, key) in [
-                (Slot::FailureMessage, "message"),
+                (message_slot(&entry), "message"),
                 (Slot::FailureFile, "file"),
                 (Slot::FailureTrace, "trace_preview"),
             ] {
@@ -253,6 +261,21 @@ impl Export<'_> {
             self.redact_key(slot, &mut payloads[key], "data", path);
         }
         payloads
+    }
+
+    pub fn summary(&self) -> Redacted {
+        let summary = self.head.summary.as_ref();
+        let mut summary = json!(summary.map(|of| head::summary(of, &self.head.search_attributes)));
+        let hidden = self.hide_copies("summary", "summary", &mut summary);
+        (summary, hidden)
+    }
+
+    pub fn workflow(&self) -> Redacted {
+        let related = Related::of(&self.head);
+        let current = current_run::of_selected(self.cx(&self.head), &related);
+        let mut workflow = head::workflow(self.cx(&self.head), &current);
+        let hidden = self.hide_copies("workflow", "workflow", &mut workflow);
+        (workflow, hidden)
     }
 
     /// Whether the engine's stored projections still say what history says.

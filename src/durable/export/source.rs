@@ -7,11 +7,15 @@ use crate::durable::export::canonical::{self, NotJson};
 
 /// A part up to this size is read as a whole.
 const WHOLE: u64 = 256 * 1024;
-/// No single string or number is longer.
+/// No part that is taken as a text is longer.
 const LONGEST: u64 = 64 * 1024 * 1024;
-/// No map that is longer than [`WHOLE`] has more members.
-const MEMBERS: usize = 100_000;
-const DEPTH: usize = 64;
+/// No key of a map that is longer than [`WHOLE`] is longer, and no number.
+const KEY: u64 = 64 * 1024;
+/// What is held of such maps at a time, those around it included: their keys and where their
+/// members stand.
+const HELD: usize = 16 * 1024 * 1024;
+/// How deep parts longer than [`WHOLE`] may nest; each is looked over once for every level.
+const DEPTH: usize = 160;
 
 /// From, up to but without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +42,8 @@ pub enum ReadError {
 pub struct Source<R> {
     reader: BufReader<R>,
     at: u64,
+    /// Of the maps whose members are being looked at.
+    held: usize,
 }
 
 impl<R: Read + Seek> Source<R> {
@@ -46,6 +52,7 @@ impl<R: Read + Seek> Source<R> {
         Ok(Self {
             reader: BufReader::with_capacity(128 * 1024, reader),
             at: 0,
+            held: 0,
         })
     }
 
@@ -103,6 +110,9 @@ impl<R: Read + Seek> Source<R> {
             _ => loop {
                 match self.peek()? {
                     None | Some(b',' | b']' | b'}' | b':' | b' ' | b'\t' | b'\n' | b'\r') => break,
+                    Some(_) if self.at - from > KEY => {
+                        return self.wrong("a number of more than 64 KB");
+                    }
                     Some(_) => self.step(),
                 }
             },
@@ -196,6 +206,7 @@ impl<R: Read + Seek> Source<R> {
     pub fn members(&mut self, span: Span) -> Result<Vec<(String, Span)>, ReadError> {
         self.go(span.from + 1)?;
         let mut members = Vec::new();
+        let mut held = self.held;
         if self.space()? == Some(b'}') {
             return Ok(members);
         }
@@ -204,6 +215,10 @@ impl<R: Read + Seek> Source<R> {
                 return self.wrong("a key is missing");
             }
             let key = self.value()?;
+            if key.len() > KEY {
+                self.at = key.from;
+                return self.wrong("a key of more than 64 KB");
+            }
             let text = self.text(key)?;
             let name: String = serde_json::from_slice(&text).or_else(|_| {
                 self.at = key.from;
@@ -214,9 +229,10 @@ impl<R: Read + Seek> Source<R> {
             }
             self.step();
             let value = self.value()?;
+            held += cost(&name);
             members.push((name, value));
-            if members.len() > MEMBERS {
-                return self.wrong("a map of too many members");
+            if held > HELD {
+                return self.wrong("a map of too many members, or of too long keys");
             }
             match self.space()? {
                 Some(b',') => self.step(),
@@ -310,12 +326,35 @@ impl<R: Read + Seek> Source<R> {
                 let members = self.members(span)?;
                 self.canonical_map(members, depth, take)
             }
+            Some(b'"') if span.len() > WHOLE => self.long_string(span, take),
             _ => {
                 let text = self.text(span)?;
                 take(&canonical_of(span.from, &text)?);
                 Ok(())
             }
         }
+    }
+
+    /// A string that is not read as a whole.
+    fn long_string(&mut self, span: Span, take: &mut dyn FnMut(&[u8])) -> Result<(), ReadError> {
+        take(b"\"");
+        let (mut from, end) = (span.from + 1, span.to - 1);
+        while from < end {
+            let to = end.min(from + WHOLE);
+            let mut text = self.text(Span { from, to })?;
+            if to < end {
+                text.truncate(whole_characters(&text));
+            }
+            if text.is_empty() {
+                return self.wrong("not a string");
+            }
+            let quoted = [b"\"", text.as_slice(), b"\""].concat();
+            let piece = canonical_of(from.saturating_sub(1), &quoted)?;
+            take(&piece[1..piece.len() - 1]);
+            from += text.len() as u64;
+        }
+        take(b"\"");
+        Ok(())
     }
 
     /// A map of members that stand somewhere in the text.
@@ -325,6 +364,8 @@ impl<R: Read + Seek> Source<R> {
         depth: usize,
         take: &mut dyn FnMut(&[u8]),
     ) -> Result<(), ReadError> {
+        let held: usize = members.iter().map(|(name, _)| cost(name)).sum();
+        self.held += held;
         let mut list = counts_up(&members);
         if !list {
             members.sort_by(|a, b| a.0.as_bytes().cmp(b.0.as_bytes()));
@@ -347,9 +388,45 @@ impl<R: Read + Seek> Source<R> {
             }
             self.canonical(value, depth + 1, take)?;
         }
+        self.held -= held;
         take(if list { b"]" } else { b"}" });
         Ok(())
     }
+}
+
+/// What a member takes of memory.
+fn cost(name: &str) -> usize {
+    name.len() + size_of::<(String, Span)>()
+}
+
+/// How much of the inside of a string ends with a whole character or escape.
+fn whole_characters(text: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(first) = text.get(at) {
+        let rest = &text[at..];
+        let long = match first {
+            b'\\' if rest.get(1) != Some(&b'u') => 2,
+            // The first half of a pair goes with the second.
+            b'\\'
+                if matches!(
+                    rest.get(2..4),
+                    Some([b'd' | b'D', b'8' | b'9' | b'a'..=b'b' | b'A'..=b'B'])
+                ) =>
+            {
+                12
+            }
+            b'\\' => 6,
+            0xc0..=0xdf => 2,
+            0xe0..=0xef => 3,
+            0xf0.. => 4,
+            _ => 1,
+        };
+        if long > rest.len() {
+            break;
+        }
+        at += long;
+    }
+    at
 }
 
 pub fn find(members: &[(String, Span)], name: &str) -> Option<Span> {
@@ -381,4 +458,76 @@ fn canonical_of(from: u64, text: &[u8]) -> Result<Vec<u8>, ReadError> {
         reason,
     })?;
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+
+    fn of_file(text: &str) -> Result<Vec<u8>, ReadError> {
+        let mut source = Source::new(Cursor::new(text))?;
+        let document = source.document()?;
+        let mut out = Vec::new();
+        source.canonical(document, 0, &mut |piece| out.extend_from_slice(piece))?;
+        Ok(out)
+    }
+
+    #[test]
+    fn a_string_read_in_pieces_is_the_same_string() {
+        // Of odd lengths, so that every kind of character meets the end of a piece.
+        for unit in [
+            "a",
+            "é",
+            "€",
+            "🚀",
+            "\\n",
+            "\\u00e9",
+            "\\ud83d\\ude80",
+            "\\\"x",
+            "\\\\",
+        ] {
+            for before in 0..13 {
+                let many = usize::try_from(WHOLE).unwrap() * 2 / unit.len();
+                let text = format!("\"{}{}\"", "x".repeat(before), unit.repeat(many));
+                let mut whole = Vec::new();
+                canonical::write_json(&mut whole, text.as_bytes()).unwrap();
+                assert!(of_file(&text).unwrap() == whole, "{unit} after {before}");
+            }
+        }
+        let cut = format!("[\"{}\\\"]", "x".repeat(600_000));
+        assert!(of_file(&cut).is_err());
+        let odd = format!("\"{}\\ud83d{}\"", "x".repeat(600_000), "y".repeat(20));
+        assert!(of_file(&odd).is_err());
+    }
+
+    #[test]
+    fn what_would_fill_the_memory_is_refused() {
+        let key = "k".repeat(70_000);
+        let keys = |count: usize, long: usize| {
+            let members: Vec<String> = (0..count)
+                .map(|n| format!("\"{n}{}\":1", "k".repeat(long)))
+                .collect();
+            format!("{{{}}}", members.join(","))
+        };
+        for (text, says) in [
+            (format!("{{\"{key}\":{}}}", "1".repeat(300_000)), "64 KB"),
+            (keys(300, 60_000), "too many members"),
+            (keys(400_000, 1), "too many members"),
+            ("1".repeat(300_000), "a number of more"),
+        ] {
+            let error = of_file(&text).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+        // Maps within maps count together.
+        let mut nested = keys(40_000, 50);
+        for _ in 0..8 {
+            nested = format!(
+                "{},\"z\":{nested}}}",
+                keys(40_000, 50).trim_end_matches('}')
+            );
+        }
+        assert!(of_file(&nested).is_err());
+    }
 }

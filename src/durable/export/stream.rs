@@ -5,18 +5,15 @@
 //! and what is folded stay in memory, the latter packed.
 
 use chrono::{DateTime, Utc};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::{
-    Policy, SCHEMA, SCHEMA_VERSION, SigningKey, entries, head, manifest, redaction::Slot,
-    writer::Writer,
-};
+use super::{Policy, SCHEMA, SCHEMA_VERSION, SigningKey, entries, head, manifest, writer::Writer};
 use crate::{
     db::{DbError, Snapshot},
     durable::{
         engine_config::EngineConfig,
-        projection::{Context, context::stamp, current_run, related::Related},
+        projection::{Context, context::stamp},
         store::{
             export::{self as store, Reading},
             past::History,
@@ -171,18 +168,13 @@ impl<'s> Export<'s> {
         let lineage_source = self.links();
         self.manifest(&told, &mut folded).await?;
         self.payloads();
-        self.redaction(&told, &folded).await?;
+        self.redaction(&told, &mut folded).await?;
         self.writer.member("schema", SCHEMA);
         self.writer.member("schema_version", &SCHEMA_VERSION);
         self.selected_run(&told, &mut folded, lineage_source)
             .await?;
         self.signals().await?;
-        let summary = self
-            .head
-            .summary
-            .as_ref()
-            .map(|summary| head::summary(summary, &self.head.search_attributes));
-        self.writer.member("summary", &json!(summary));
+        self.writer.member("summary", &self.summary().0);
         self.tasks().await?;
         self.timeline(&folded.failures).await?;
         self.writer.open_list("timers");
@@ -202,10 +194,7 @@ impl<'s> Export<'s> {
             self.flow().await?;
         }
         self.writer.close_list();
-        let related = Related::of(&self.head);
-        let current = current_run::of_selected(self.cx(&self.head), &related);
-        let workflow = head::workflow(self.cx(&self.head), &current);
-        self.writer.member("workflow", &workflow);
+        self.writer.member("workflow", &self.workflow().0);
         let writer = std::mem::replace(&mut self.writer, Writer::new(None));
         let (end, checksum) = writer.finish();
         self.outlet.send(end).await?;
@@ -223,35 +212,5 @@ impl<'s> Export<'s> {
             Some(piece) => self.outlet.send(piece).await,
             None => Ok(()),
         }
-    }
-
-    pub fn redact(&self, slot: Slot, path: impl FnOnce() -> String, value: Value) -> Value {
-        match self.options.policy {
-            Some(policy) if policy.touches(slot) => policy.apply(slot, &path(), value),
-            _ => value,
-        }
-    }
-
-    pub fn redact_key(
-        &self,
-        slot: Slot,
-        entry: &mut Value,
-        key: &str,
-        path: impl FnOnce() -> String,
-    ) {
-        if let Some(value) = entry.get_mut(key) {
-            let taken = value.take();
-            *value = self.redact(slot, path, taken);
-        }
-    }
-
-    pub fn touches_any(&self, slots: &[(Slot, &str)]) -> bool {
-        slots.iter().any(|(slot, _)| self.touches(*slot))
-    }
-
-    pub fn touches(&self, slot: Slot) -> bool {
-        self.options
-            .policy
-            .is_some_and(|policy| policy.touches(slot))
     }
 }

@@ -1,6 +1,8 @@
 //! A run as the steps by which it is compared with another. Ids and moments are left out: they
 //! differ between any two runs.
 
+use std::collections::HashMap;
+
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::Value;
@@ -133,6 +135,37 @@ pub fn steps(p: &Projected<'_>) -> Vec<Step> {
                     decoded(told.payload_codec.0.as_deref().or(codec), &value)
                 }),
             )],
+        }
+    }));
+    let sequences: HashMap<&str, i64> = p
+        .activities
+        .iter()
+        .filter_map(|activity| Some((&*activity.id, activity.sequence?)))
+        .collect();
+    steps.extend(p.failures.iter().map(|failure| {
+        let source = failure.source_id.as_deref();
+        let told = |text: &Option<String>| {
+            let text = text.clone().filter(|text| !text.is_empty());
+            text.map(Value::from)
+        };
+        Step {
+            // A failure of the run itself stands beside it.
+            sequence: source
+                .and_then(|id| sequences.get(id).copied())
+                .unwrap_or(0),
+            kind: "failure",
+            name: failure.source_kind.clone().unwrap_or_default(),
+            status: failure
+                .failure_category
+                .as_ref()
+                .map(|category| category.as_str().to_owned())
+                .unwrap_or_default(),
+            attempts: None,
+            duration: None,
+            values: vec![
+                ("class", told(&failure.exception_class)),
+                ("message", told(&failure.message)),
+            ],
         }
     }));
     steps.extend(p.cx.snapshot.events.iter().filter_map(|event| {

@@ -25,8 +25,42 @@ pub async fn state(snapshot: &mut Snapshot, run_id: &str) -> Result<Option<Strin
         ("waits", "workflow_run_waits"),
         ("memos", "workflow_memos"),
         ("attributes", "workflow_search_attributes"),
+        ("timer_entries", "workflow_run_timer_entries"),
+        ("lineage_entries", "workflow_run_lineage_entries"),
     ] {
-        push_table(&mut q, name, table);
+        push_table(&mut q, name, table, "t.workflow_run_id = r.id");
+    }
+    // The run is told together with its instance and the runs it is linked to.
+    for (name, table, of) in [
+        (
+            "instance",
+            "workflow_instances",
+            "t.id = r.workflow_instance_id",
+        ),
+        (
+            "parent_links",
+            "workflow_links",
+            "t.child_workflow_run_id = r.id",
+        ),
+        (
+            "child_links",
+            "workflow_links",
+            "t.parent_workflow_run_id = r.id",
+        ),
+        (
+            "parents",
+            "workflow_runs",
+            "t.id in (select l.parent_workflow_run_id from {workflow_links} l \
+             where l.child_workflow_run_id = r.id)",
+        ),
+        (
+            "children",
+            "workflow_runs",
+            "t.id in (select l.child_workflow_run_id from {workflow_links} l \
+             where l.parent_workflow_run_id = r.id)",
+        ),
+    ] {
+        push_table(&mut q, name, table, of);
     }
     q.push(" from {workflow_runs} r where id = ").bind(run_id);
     let row = snapshot.fetch_one(q).await?;
@@ -39,14 +73,16 @@ pub async fn state(snapshot: &mut Snapshot, run_id: &str) -> Result<Option<Strin
     }))
 }
 
-/// How many rows of a table the run has, and when one was last written.
-fn push_table(q: &mut Statement, name: &'static str, table: &'static str) {
+/// How many rows of a table the run has, and when one was last written. Each is found by an index.
+fn push_table(q: &mut Statement, name: &'static str, table: &'static str, of: &'static str) {
     for (what, suffix) in [("count(*)", ""), ("max(t.updated_at)", "_at")] {
         q.push(", (select ")
             .push(what)
             .push(" from {")
             .push(table)
-            .push("} t where t.workflow_run_id = r.id) as ")
+            .push("} t where ")
+            .push(of)
+            .push(") as ")
             .push(name)
             .push(suffix);
     }

@@ -1,6 +1,6 @@
 //! `GET …/history-export`: one run's history as a sealed bundle, written as it is read.
 
-use std::io;
+use std::{io, sync::Arc, time::Duration};
 
 use axum::{
     body::{Body, Bytes},
@@ -10,11 +10,14 @@ use axum::{
 };
 use futures_util::{StreamExt as _, stream};
 use sha2::{Digest as _, Sha256};
-use tokio::sync::mpsc;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+    time::{sleep, timeout},
+};
 
 use super::runs::not_found;
 use crate::{
-    db::Snapshot,
+    db::{Db, Snapshot},
     durable::{
         export::{
             seal::hex,
@@ -30,6 +33,72 @@ use crate::{
 
 /// How many pieces wait for a slow reader before the reading waits too.
 const AHEAD: usize = 4;
+/// How long the first piece may take before the headers leave without it. Until then a failure is
+/// an answer like any other.
+const FIRST: Duration = Duration::from_secs(5);
+/// How many connections of the pool are never used for exports, so that pages have some.
+const KEPT_FREE: u32 = 2;
+
+/// Who may export now. An export keeps its connection for as long as its reader takes.
+#[derive(Clone, Debug)]
+pub struct Turns {
+    free: Arc<Semaphore>,
+    /// How long one waits for a turn before being sent away.
+    pub wait: Duration,
+    /// How long a reader may take nothing before the export is given up.
+    pub stall: Duration,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self {
+            free: Arc::new(Semaphore::new(0)),
+            wait: Duration::from_secs(20),
+            stall: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Turns {
+    /// As many as the pool of the database can spare.
+    pub(in crate::web) fn open(&self, db: &Db) {
+        let most = db.pool_use().most.saturating_sub(KEPT_FREE).max(1);
+        self.free
+            .add_permits(usize::try_from(most).unwrap_or(usize::MAX));
+    }
+
+    async fn next(&self) -> Result<OwnedSemaphorePermit, AppError> {
+        let turn = timeout(self.wait, Arc::clone(&self.free).acquire_owned()).await;
+        turn.ok()
+            .and_then(Result::ok)
+            .ok_or_else(|| AppError::Unavailable {
+                what: "A free connection for another export".to_owned(),
+                how: "Several exports are being read; try again shortly.".to_owned(),
+                source: None,
+            })
+    }
+
+    /// Ends when nothing was taken from the channel for too long.
+    async fn stalled(&self, sink: &mpsc::Sender<Vec<u8>>) {
+        while let Ok(Ok(room)) = timeout(self.stall, sink.reserve()).await {
+            drop(room);
+            sleep(self.stall / 4).await;
+        }
+    }
+}
+
+/// A connection for an export, and the right to hold it.
+struct Reading {
+    snapshot: Snapshot,
+    turn: OwnedSemaphorePermit,
+}
+
+async fn reading(app: &App) -> Result<Reading, AppError> {
+    let db = app.db()?;
+    let turn = app.exports.next().await?;
+    let snapshot = db.snapshot().await?;
+    Ok(Reading { snapshot, turn })
+}
 
 pub async fn current(
     State(app): State<App>,
@@ -37,10 +106,11 @@ pub async fn current(
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, AppError> {
-    let mut snapshot = app.db()?.snapshot().await?;
-    let run = head::current_run_id(&mut snapshot, &instance).await?;
+    let mut reading = reading(&app).await?;
+    let snapshot = &mut reading.snapshot;
+    let run = head::current_run_id(snapshot, &instance).await?;
     let run = run.ok_or_else(|| not_found(&format!("A run of instance {instance}")))?;
-    answer(app, snapshot, run, &method, &headers).await
+    answer(app, reading, run, &method, &headers).await
 }
 
 pub async fn selected(
@@ -49,11 +119,12 @@ pub async fn selected(
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, AppError> {
-    let mut snapshot = app.db()?.snapshot().await?;
-    if !head::belongs(&mut snapshot, &instance, &run).await? {
+    let mut reading = reading(&app).await?;
+    let snapshot = &mut reading.snapshot;
+    if !head::belongs(snapshot, &instance, &run).await? {
         return Err(not_found(&format!("Run {run} of instance {instance}")));
     }
-    answer(app, snapshot, run, &method, &headers).await
+    answer(app, reading, run, &method, &headers).await
 }
 
 /// A run id or, failing that, an instance id.
@@ -63,24 +134,25 @@ pub async fn by_any_id(
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, AppError> {
-    let mut snapshot = app.db()?.snapshot().await?;
-    let run = if head::exists(&mut snapshot, &id).await? {
+    let mut reading = reading(&app).await?;
+    let snapshot = &mut reading.snapshot;
+    let run = if head::exists(snapshot, &id).await? {
         Some(id.clone())
     } else {
-        head::current_run_id(&mut snapshot, &id).await?
+        head::current_run_id(snapshot, &id).await?
     };
     let run = run.ok_or_else(|| not_found(&format!("A run or instance {id}")))?;
-    answer(app, snapshot, run, &method, &headers).await
+    answer(app, reading, run, &method, &headers).await
 }
 
 async fn answer(
     app: App,
-    mut snapshot: Snapshot,
+    mut reading: Reading,
     run_id: String,
     method: &Method,
     asked: &HeaderMap,
 ) -> Result<Response, AppError> {
-    let state = state::state(&mut snapshot, &run_id).await?;
+    let state = state::state(&mut reading.snapshot, &run_id).await?;
     let state = state.ok_or_else(|| not_found(&format!("Run {run_id}")))?;
     let etag = etag(&app, &state);
     let file = format!("workflow-history-{}.json", file_name(&run_id));
@@ -102,22 +174,25 @@ async fn answer(
         .and_then(|value| value.to_str().ok())
         .is_some_and(|value| value == "*" || value.split(',').any(|one| one.trim() == etag));
     if known {
-        snapshot.end().await;
+        reading.snapshot.end().await;
         return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
     }
     if method == Method::HEAD {
-        snapshot.end().await;
-        return Ok((headers, Body::empty()).into_response());
+        reading.snapshot.end().await;
+        // Of a length nobody knows before it is written.
+        let nothing = Body::from_stream(stream::empty::<Result<Bytes, io::Error>>());
+        return Ok((headers, nothing).into_response());
     }
-    let body = streamed(app, snapshot, run_id).await?;
+    let body = streamed(app, reading, run_id).await?;
     Ok((headers, body).into_response())
 }
 
 /// The bundle as it is written. What fails before the first piece is an error like any other;
-/// what fails later breaks the transfer off; whoever leaves stops the reading.
-async fn streamed(app: App, mut snapshot: Snapshot, run_id: String) -> Result<Body, AppError> {
+/// what fails later breaks the transfer off; whoever leaves, or stops reading, stops the export.
+async fn streamed(app: App, reading: Reading, run_id: String) -> Result<Body, AppError> {
     let (sink, mut pieces) = mpsc::channel::<Vec<u8>>(AHEAD);
     let writer = tokio::spawn(async move {
+        let Reading { mut snapshot, turn } = reading;
         let options = Options {
             now: app.clock.now(),
             config: &app.engine,
@@ -129,6 +204,7 @@ async fn streamed(app: App, mut snapshot: Snapshot, run_id: String) -> Result<Bo
         let written = tokio::select! {
             written = write(&mut snapshot, &run_id, options, sink) => written,
             () = gone.closed() => Err(ExportError::Gone),
+            () = app.exports.stalled(&gone) => Err(ExportError::Gone),
         };
         match &written {
             Ok(done) => {
@@ -148,15 +224,20 @@ async fn streamed(app: App, mut snapshot: Snapshot, run_id: String) -> Result<Bo
         // The reader is told to expect no more only now, when the outcome is known.
         drop(gone);
         snapshot.end().await;
+        drop(turn);
         written.map(drop)
     });
-    let Some(first) = pieces.recv().await else {
-        return Err(match writer.await {
-            Ok(Err(ExportError::Db(error))) => error.into(),
-            Ok(Err(error)) => AppError::internal("exporting the run", error),
-            Ok(Ok(())) => AppError::internal("exporting the run", "nothing was written"),
-            Err(error) => AppError::internal("exporting the run", error),
-        });
+    let first = match timeout(FIRST, pieces.recv()).await {
+        Ok(None) => {
+            return Err(match writer.await {
+                Ok(Err(ExportError::Db(error))) => error.into(),
+                Ok(Err(error)) => AppError::internal("exporting the run", error),
+                Ok(Ok(())) => AppError::internal("exporting the run", "nothing was written"),
+                Err(error) => AppError::internal("exporting the run", error),
+            });
+        }
+        Ok(first) => first,
+        Err(_) => None,
     };
     let rest = stream::unfold((pieces, Some(writer)), async |(mut pieces, mut writer)| {
         if let Some(piece) = pieces.recv().await {
@@ -171,8 +252,8 @@ async fn streamed(app: App, mut snapshot: Snapshot, run_id: String) -> Result<Bo
             )),
         }
     });
-    let first = stream::once(async { Ok::<_, io::Error>(Bytes::from(first)) });
-    Ok(Body::from_stream(first.chain(rest.fuse())))
+    let first = first.map(|piece| Ok::<_, io::Error>(Bytes::from(piece)));
+    Ok(Body::from_stream(stream::iter(first).chain(rest.fuse())))
 }
 
 /// The same rows under the same settings; weak, because each bundle says when it was made.
@@ -184,7 +265,7 @@ fn etag(app: &App, state: &str) -> String {
         hash.update(format!("{policy:?}"));
     }
     if let Some(key) = &app.export.key {
-        hash.update(format!("{key:?}"));
+        hash.update(format!("{key:?} {}", key.fingerprint()));
     }
     format!("W/\"{}\"", &hex(&hash.finalize())[..32])
 }

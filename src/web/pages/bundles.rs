@@ -63,9 +63,11 @@ pub struct Banner {
 
 impl Banner {
     fn of(report: &Report) -> Self {
-        let mut findings = report.findings.clone();
-        findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
-        findings.retain(|finding| finding.severity > Severity::Info);
+        let findings = report.decisive_first().into_iter();
+        let findings = findings
+            .filter(|finding| finding.severity > Severity::Info)
+            .cloned()
+            .collect();
         Self {
             name: String::new(),
             seal: report.seal(),
@@ -127,11 +129,14 @@ pub async fn open(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, AppError> {
-    // Before the body is read, so that files that wait their turn are not in memory.
-    let _turn = app.bundles.reading.acquire().await;
+    // Before the body is read, so that not every file that is sent is in memory; not the turn to
+    // be looked at, which a slow sender would keep from others.
+    let arriving = app.bundles.arriving.acquire().await;
     let body = to_bytes(body, UPLOAD)
         .await
         .map_err(|_| AppError::TooLarge)?;
+    let _turn = app.bundles.reading.acquire().await;
+    drop(arriving);
     let kind = headers.get(header::CONTENT_TYPE);
     let file = sent_file(kind.and_then(|kind| kind.to_str().ok()), body)
         .ok_or_else(|| AppError::invalid("file", "Choose a file."))?;

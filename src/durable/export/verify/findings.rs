@@ -185,9 +185,7 @@ impl Report {
             "integrity.signature_key_unavailable",
         ];
         let only_of_key = self
-            .findings
-            .iter()
-            .filter(|finding| finding.severity == Severity::Error)
+            .broken_seal()
             .all(|finding| of_key.contains(&finding.rule));
         let unnamed = self.integrity.signature_algorithm.is_none();
         match self.verdict() {
@@ -201,17 +199,38 @@ impl Report {
         }
     }
 
+    /// The seal alone decides: what else is wrong was wrong when it was sealed, unless the file
+    /// is none of ours to begin with.
     pub fn verdict(&self) -> Verdict {
-        // A section that is gone makes it a changed bundle, not something else.
+        // A section that is gone leaves it a bundle.
         let not_ours = |finding: &Finding| {
             finding.severity == Severity::Error
                 && finding.rule.starts_with("bundle.")
                 && !finding.rule.starts_with("bundle.section_")
         };
-        match self.summary.errors {
-            0 => Verdict::Intact,
-            _ if self.findings.iter().any(not_ours) => Verdict::NotABundle,
-            _ => Verdict::Altered,
+        if self.findings.iter().any(not_ours) {
+            Verdict::NotABundle
+        } else if self.broken_seal().next().is_some() {
+            Verdict::Altered
+        } else {
+            Verdict::Intact
         }
+    }
+
+    fn broken_seal(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|finding| {
+            finding.severity == Severity::Error && finding.rule.starts_with("integrity.")
+        })
+    }
+
+    /// The findings, those that decide the verdict first.
+    pub fn decisive_first(&self) -> Vec<&Finding> {
+        let mut findings: Vec<&Finding> = self.findings.iter().collect();
+        findings.sort_by_key(|finding| {
+            let part = finding.rule.split('.').next();
+            let decides = matches!(part, Some("bundle" | "integrity"));
+            std::cmp::Reverse((finding.severity, decides))
+        });
+        findings
     }
 }

@@ -3,6 +3,7 @@
 //! The file is read in pieces, so that its length does not matter.
 
 mod findings;
+mod parts;
 mod rules;
 
 use std::io::{Read, Seek};
@@ -12,7 +13,7 @@ use serde_json::Value;
 use super::{
     SigningKey,
     seal::{self, Sealer, same},
-    source::{ReadError, Source, Span, find},
+    source::{ReadError, Source, find},
 };
 pub use findings::{BundleFacts, Finding, IntegrityFacts, Report, Seal, Severity, Verdict};
 
@@ -49,11 +50,19 @@ fn check<R: Read + Seek>(
         return Ok(());
     }
     let members = source.members(document)?;
-    let integrity = find(&members, "integrity");
-    rules::rules(source, &members, report)?;
-
-    let mut rest = members;
-    rest.retain(|(name, _)| name != "integrity");
+    rules::schema(source, &members, report)?;
+    if report.verdict() == Verdict::NotABundle {
+        return Ok(());
+    }
+    // Before the other rules: they read what is well formed and has no key twice.
+    let mut rest = members.clone();
+    rest.retain(|(name, _)| name != seal::MEMBER);
+    if members.len() - rest.len() > 1 {
+        return Err(ReadError::Json {
+            at: find(&members, seal::MEMBER).map_or(0, |span| span.from),
+            reason: "a key stands twice in a map",
+        });
+    }
     let mut sealer = Sealer::new(key);
     let mut done = 0;
     source.canonical_map(rest, 0, &mut |piece| {
@@ -62,8 +71,12 @@ fn check<R: Read + Seek>(
         progress(done);
     })?;
     let sealed = sealer.finish();
-    let integrity = match integrity {
-        Some(span) => parse(source, span)?,
+    rules::rules(source, &members, report)?;
+    let integrity = match find(&members, seal::MEMBER) {
+        Some(span) => {
+            source.canonical(span, 1, &mut |_| ())?;
+            parts::scalar(source, span)?
+        }
         None => Value::Null,
     };
     if !integrity.is_object() {
@@ -143,6 +156,13 @@ fn signature(
     match (algorithm.as_str(), stored.as_str()) {
         // Whoever can change a bundle can also take its signature away.
         (None, None) if algorithm.is_null() && stored.is_null() => {
+            if !integrity["key_id"].is_null() {
+                report.error(
+                    "integrity.key_id_unexpected",
+                    "the name of a key, and no signature made with it",
+                    "integrity.key_id",
+                );
+            }
             if key.is_some() {
                 report.error(
                     "integrity.signature_missing",
@@ -189,12 +209,4 @@ fn signature(
             "integrity.signature_algorithm",
         ),
     }
-}
-
-fn parse<R: Read + Seek>(source: &mut Source<R>, span: Span) -> Result<Value, ReadError> {
-    let text = source.text(span)?;
-    serde_json::from_slice(&text).map_err(|error| ReadError::Json {
-        at: span.from + error.column().saturating_sub(1) as u64,
-        reason: "not a JSON value",
-    })
 }

@@ -6,15 +6,21 @@ use std::{
     io::{Read, Seek},
 };
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::{findings::Report, parse};
+use super::{
+    findings::Report,
+    parts::{Command, Event, ManifestEntry, Whatever, each, inside, scalar, small},
+};
 use crate::durable::export::{
     SCHEMA, SCHEMA_VERSION,
     head::AVRO,
     manifest::{FINGERPRINT, VALUE_SCHEMA},
-    source::{Items, ReadError, Source, Span, find},
+    source::{ReadError, Source, Span, find},
 };
+
+/// Of no more events or commands it is remembered which they were.
+const REMEMBERED: usize = 1_000_000;
 
 const MAPS: [&str; 4] = ["workflow", "payloads", "redaction", "payload_manifest"];
 const LISTS: [&str; 9] = [
@@ -34,27 +40,19 @@ pub fn rules<R: Read + Seek>(
     members: &[(String, Span)],
     report: &mut Report,
 ) -> Result<(), ReadError> {
-    schema(source, members, report)?;
     sections(source, members, report)?;
     let last_sequence = workflow(source, members, report)?;
     payloads(source, members, report)?;
-    let commands = commands(source, members, report)?;
-    events(source, members, report, last_sequence, commands)?;
+    let ids = Ids {
+        hasher: RandomState::new(),
+    };
+    let commands = commands(source, members, report, &ids)?;
+    events(source, members, report, last_sequence, &ids, commands)?;
     redaction(source, members, report)
 }
 
-fn small<R: Read + Seek>(
-    source: &mut Source<R>,
-    members: &[(String, Span)],
-    name: &str,
-) -> Result<Value, ReadError> {
-    match find(members, name) {
-        Some(span) => parse(source, span),
-        None => Ok(Value::Null),
-    }
-}
-
-fn schema<R: Read + Seek>(
+/// Which kind of document it is, and of which version.
+pub fn schema<R: Read + Seek>(
     source: &mut Source<R>,
     members: &[(String, Span)],
     report: &mut Report,
@@ -118,8 +116,21 @@ fn workflow<R: Read + Seek>(
     members: &[(String, Span)],
     report: &mut Report,
 ) -> Result<Option<i64>, ReadError> {
-    let workflow = small(source, members, "workflow")?;
-    let text = |key: &str| workflow[key].as_str().filter(|text| !text.is_empty());
+    let mut workflow = Map::new();
+    for key in [
+        "run_id",
+        "instance_id",
+        "workflow_type",
+        "last_history_sequence",
+    ] {
+        if let Some(span) = inside(source, find(members, "workflow"), &[key])? {
+            workflow.insert(key.to_owned(), scalar(source, span)?);
+        }
+    }
+    let text = |key: &str| {
+        let text = workflow.get(key).and_then(Value::as_str);
+        text.filter(|text| !text.is_empty())
+    };
     for (key, rule) in [
         ("run_id", "workflow.run_id_missing"),
         ("instance_id", "workflow.instance_id_missing"),
@@ -135,42 +146,8 @@ fn workflow<R: Read + Seek>(
     }
     report.bundle.workflow_run_id = text("run_id").map(str::to_owned);
     report.bundle.workflow_instance_id = text("instance_id").map(str::to_owned);
-    Ok(workflow["last_history_sequence"].as_i64())
-}
-
-/// Calls `with` for every item of a top-level list, or of a list inside a top-level map.
-fn each<R: Read + Seek>(
-    source: &mut Source<R>,
-    span: Option<Span>,
-    mut with: impl FnMut(usize, &Value),
-) -> Result<(), ReadError> {
-    let Some(span) = span else { return Ok(()) };
-    if source.first(span)? != Some(b'[') {
-        return Ok(());
-    }
-    let mut n = 0;
-    source.items(span, |source, items| {
-        match items {
-            Items::Long(span) => {
-                let item = parse(source, span)?;
-                with(n, &item);
-                n += 1;
-            }
-            Items::Several(from, text) => {
-                let text = [b"[", text.as_slice(), b"]"].concat();
-                let items: Vec<Value> =
-                    serde_json::from_slice(&text).map_err(|_| ReadError::Json {
-                        at: from,
-                        reason: "not a JSON value in the list that goes on here",
-                    })?;
-                for item in &items {
-                    with(n, item);
-                    n += 1;
-                }
-            }
-        }
-        Ok(())
-    })
+    let last = workflow.get("last_history_sequence");
+    Ok(last.and_then(Value::as_i64))
 }
 
 fn payloads<R: Read + Seek>(
@@ -178,25 +155,24 @@ fn payloads<R: Read + Seek>(
     members: &[(String, Span)],
     report: &mut Report,
 ) -> Result<(), ReadError> {
-    let schemas = small(source, members, "codec_schemas")?;
-    let known = &schemas[AVRO]["writer_schemas"][FINGERPRINT]["schema"];
-    let entries = match find(members, "payload_manifest") {
-        Some(span) if source.first(span)? == Some(b'{') => {
-            let inside = source.members(span)?;
-            find(&inside, "entries")
-        }
-        _ => None,
+    let way = [AVRO, "writer_schemas", FINGERPRINT, "schema"];
+    let known = match inside(source, find(members, "codec_schemas"), &way)? {
+        Some(span) => scalar(source, span)?,
+        None => Value::Null,
     };
+    let entries = inside(source, find(members, "payload_manifest"), &["entries"])?;
     let mut any_avro = false;
-    each(source, entries, |n, entry| {
+    each(source, entries, |n, entry: Option<&ManifestEntry>| {
         let path = format!("payload_manifest.entries.{n}");
-        let codec = entry["codec"].as_str().unwrap_or_default();
+        let none = ManifestEntry::default();
+        let entry = entry.unwrap_or(&none);
+        let codec = entry.codec.as_deref().unwrap_or_default();
         if codec.is_empty() {
             report.error("payload_manifest.codec_missing", "no codec is named", &path);
         }
-        let readable = entry["available"] == true && entry["diagnostic"].is_null();
+        let readable = entry.available.0 == Some(true) && entry.diagnostic.is_none();
         any_avro |= codec == AVRO && readable;
-        if entry["diagnostic"] == "payload_missing" {
+        if entry.diagnostic.as_deref() == Some("payload_missing") {
             report.error(
                 "payload_manifest.payload_missing",
                 "said to be there and is not",
@@ -204,16 +180,15 @@ fn payloads<R: Read + Seek>(
             );
         }
         if codec == AVRO && readable {
-            if entry["avro_framing"].is_null() {
+            if entry.avro_framing.is_none() {
                 report.warning(
                     "payload_manifest.avro_framing_missing",
                     "how it is framed is not said",
                     &path,
                 );
             }
-            let own = entry["writer_schema_fingerprint"]
-                .as_str()
-                .unwrap_or_default();
+            let own = entry.writer_schema_fingerprint.as_deref();
+            let own = own.unwrap_or_default();
             if own.trim_start_matches("crc64-avro:") != FINGERPRINT {
                 report.error(
                     "payload_manifest.writer_schema_fingerprint_mismatch",
@@ -240,23 +215,40 @@ fn payloads<R: Read + Seek>(
     Ok(())
 }
 
+/// Ids by a hash of theirs: as many as there are events.
+struct Ids {
+    hasher: RandomState,
+}
+
+impl Ids {
+    fn of(&self, id: &str) -> u64 {
+        self.hasher.hash_one(id)
+    }
+}
+
 /// Settled commands by id: an event should tell of each.
 fn commands<R: Read + Seek>(
     source: &mut Source<R>,
     members: &[(String, Span)],
     report: &mut Report,
-) -> Result<HashMap<String, usize>, ReadError> {
+    ids: &Ids,
+) -> Result<HashMap<u64, usize>, ReadError> {
     let mut settled = HashMap::new();
-    each(source, find(members, "commands"), |n, command| {
-        let Some(id) = command["id"].as_str().filter(|id| !id.is_empty()) else {
-            let path = format!("commands.{n}.id");
-            report.error("commands.id_missing", "a command without an id", &path);
-            return;
-        };
-        if matches!(command["status"].as_str(), Some("accepted" | "rejected")) {
-            settled.insert(id.to_owned(), n);
-        }
-    })?;
+    each(
+        source,
+        find(members, "commands"),
+        |n, command: Option<&Command>| {
+            let Some(id) = command.and_then(|command| command.id.as_deref()) else {
+                let path = format!("commands.{n}.id");
+                report.error("commands.id_missing", "a command without an id", &path);
+                return;
+            };
+            let status = command.and_then(|command| command.status.as_deref());
+            if matches!(status, Some("accepted" | "rejected")) && settled.len() < REMEMBERED {
+                settled.insert(ids.of(id), n);
+            }
+        },
+    )?;
     Ok(settled)
 }
 
@@ -265,61 +257,75 @@ fn events<R: Read + Seek>(
     members: &[(String, Span)],
     report: &mut Report,
     last_sequence: Option<i64>,
-    mut untold: HashMap<String, usize>,
+    ids: &Ids,
+    mut untold: HashMap<u64, usize>,
 ) -> Result<(), ReadError> {
-    // Ids by a hash of theirs: as many as there are events.
-    let hasher = RandomState::new();
     let mut seen: HashSet<u64> = HashSet::new();
     let mut highest: Option<i64> = None;
     let mut count = 0;
-    each(source, find(members, "history_events"), |n, event| {
-        count += 1;
-        let path = |key: &str| format!("history_events.{n}.{key}");
-        if !event.is_object() {
-            let place = format!("history_events.{n}");
-            report.error("history_events.entry_invalid", "not an event", &place);
-            return;
-        }
-        match event["sequence"].as_i64() {
-            None => report.error(
-                "history_events.sequence_missing",
-                "an event without a sequence",
-                &path("sequence"),
-            ),
-            Some(sequence) if highest.is_some_and(|highest| sequence <= highest) => report.error(
-                "history_events.sequence_not_monotonic",
-                "not after the event before it",
-                &path("sequence"),
-            ),
-            Some(sequence) => highest = Some(sequence),
-        }
-        if event["type"].as_str().is_none_or(str::is_empty) {
-            report.error(
-                "history_events.type_missing",
-                "an event without a type",
-                &path("type"),
-            );
-        }
-        if let Some(id) = event["id"].as_str()
-            && !seen.insert(hasher.hash_one(id))
-        {
-            report.error(
-                "history_events.id_duplicate",
-                "an id for the second time",
-                &path("id"),
-            );
-        }
-        let payload = &event["payload"];
-        for named in [
-            &event["workflow_command_id"],
-            &payload["workflow_command_id"],
-            &payload["command"]["id"],
-        ] {
-            if let Some(id) = named.as_str() {
-                untold.remove(id);
+    each(
+        source,
+        find(members, "history_events"),
+        |n, event: Option<&Event>| {
+            count += 1;
+            let path = |key: &str| format!("history_events.{n}.{key}");
+            let Some(event) = event else {
+                let place = format!("history_events.{n}");
+                report.error("history_events.entry_invalid", "not an event", &place);
+                return;
+            };
+            match event.sequence.0 {
+                None => report.error(
+                    "history_events.sequence_missing",
+                    "an event without a sequence",
+                    &path("sequence"),
+                ),
+                Some(sequence) if highest.is_some_and(|highest| sequence <= highest) => report
+                    .error(
+                        "history_events.sequence_not_monotonic",
+                        "not after the event before it",
+                        &path("sequence"),
+                    ),
+                Some(sequence) => highest = Some(sequence),
             }
-        }
-    })?;
+            if event.r#type.is_none() {
+                report.error(
+                    "history_events.type_missing",
+                    "an event without a type",
+                    &path("type"),
+                );
+            }
+            if let Some(id) = event.id.as_deref()
+                && seen.len() < REMEMBERED
+                && !seen.insert(ids.of(id))
+            {
+                report.error(
+                    "history_events.id_duplicate",
+                    "an id for the second time",
+                    &path("id"),
+                );
+            }
+            let payload = event.payload.as_deref();
+            let command = payload.and_then(|payload| payload.command.as_deref());
+            for id in [
+                event.workflow_command_id.as_deref(),
+                payload.and_then(|payload| payload.workflow_command_id.as_deref()),
+                command.and_then(|command| command.id.as_deref()),
+            ]
+            .into_iter()
+            .flatten()
+            {
+                untold.remove(&ids.of(id));
+            }
+        },
+    )?;
+    if seen.len() == REMEMBERED {
+        report.info(
+            "history_events.id_unchecked",
+            "so many events that a later id may repeat an earlier one",
+            "history_events",
+        );
+    }
     report.bundle.history_event_count = count;
     if let (Some(last), Some(highest)) = (last_sequence, highest)
         && last < highest
@@ -353,10 +359,14 @@ fn redaction<R: Read + Seek>(
     if source.first(span)? != Some(b'{') {
         return Ok(());
     }
-    let inside = source.members(span)?;
-    let applied = small(source, &inside, "applied")? == true;
+    let members = source.members(span)?;
+    let applied = small(source, &members, "applied")? == true;
     let mut any = false;
-    each(source, find(&inside, "paths"), |_, _| any = true)?;
+    each(
+        source,
+        find(&members, "paths"),
+        |_, _: Option<&Whatever>| any = true,
+    )?;
     if applied && !any {
         report.info(
             "redaction.empty_paths",

@@ -1,94 +1,20 @@
 //! What may not leave: a policy of rules over fixed slots of the bundle.
 //!
-//! A slot is a kind of value, wherever the bundle repeats it: a rule for `commands.*.payload`
-//! also covers the decoded copy in the timeline, and one for a failure's message also covers the
-//! sentences made of it.
+//! A slot is a kind of value, wherever the bundle repeats it ([`slots`] has the table): a rule for
+//! `commands.*.payload` also covers the decoded copy in the timeline and the one inside events,
+//! and one for a failure's message also covers the sentences made of it.
+
+mod copies;
+mod slots;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::{canonical, seal::hex};
-
-/// A kind of value a policy can act on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Slot {
-    WorkflowArguments,
-    WorkflowOutput,
-    EventPayload,
-    CommandPayload,
-    CommandContext,
-    CommandReason,
-    UpdateArguments,
-    UpdateResult,
-    SignalArguments,
-    TaskPayload,
-    ActivityArguments,
-    ActivityResult,
-    FailureMessage,
-    FailureFile,
-    FailureTrace,
-}
-
-impl Slot {
-    const ALL: [Self; 15] = [
-        Self::WorkflowArguments,
-        Self::WorkflowOutput,
-        Self::EventPayload,
-        Self::CommandPayload,
-        Self::CommandContext,
-        Self::CommandReason,
-        Self::UpdateArguments,
-        Self::UpdateResult,
-        Self::SignalArguments,
-        Self::TaskPayload,
-        Self::ActivityArguments,
-        Self::ActivityResult,
-        Self::FailureMessage,
-        Self::FailureFile,
-        Self::FailureTrace,
-    ];
-
-    pub fn category(self) -> &'static str {
-        match self {
-            Self::WorkflowArguments | Self::WorkflowOutput => "workflow_payload",
-            Self::EventPayload => "history_event",
-            Self::CommandPayload => "command_payload",
-            Self::CommandContext => "command_context",
-            Self::CommandReason => "command_reason",
-            Self::UpdateArguments | Self::UpdateResult => "update_payload",
-            Self::SignalArguments => "signal_payload",
-            Self::TaskPayload => "task_payload",
-            Self::ActivityArguments | Self::ActivityResult => "activity_payload",
-            Self::FailureMessage | Self::FailureFile | Self::FailureTrace => "failure_diagnostic",
-        }
-    }
-
-    /// Its places in the bundle, `*` for a position.
-    fn places(self) -> &'static [&'static str] {
-        match self {
-            Self::WorkflowArguments => &["payloads.arguments.data"],
-            Self::WorkflowOutput => &["payloads.output.data"],
-            Self::EventPayload => &["history_events.*.payload"],
-            Self::CommandPayload => &["commands.*.payload", "timeline.*.command.payload"],
-            Self::CommandContext => &["commands.*.context", "timeline.*.command.context"],
-            Self::CommandReason => &["commands.*.reason"],
-            Self::UpdateArguments => &["updates.*.arguments"],
-            Self::UpdateResult => &["updates.*.result"],
-            Self::SignalArguments => &["signals.*.arguments"],
-            Self::TaskPayload => &["tasks.*.payload"],
-            Self::ActivityArguments => &["activities.*.arguments"],
-            Self::ActivityResult => &["activities.*.result"],
-            Self::FailureMessage => &[
-                "failures.*.message",
-                "timeline.*.failure.message",
-                "timeline.*.message",
-            ],
-            Self::FailureFile => &["failures.*.file", "timeline.*.failure.file"],
-            Self::FailureTrace => &["failures.*.trace_preview"],
-        }
-    }
-}
+pub use copies::{CopyId, Entry};
+use slots::TABLE;
+pub use slots::{Slot, command_slots, message_slot};
 
 /// What becomes of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -105,10 +31,20 @@ pub enum Action {
 
 /// The rules in force, under a name that every bundle made with them carries.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(from = "WrittenPolicy")]
 pub struct Policy {
-    #[serde(rename = "policy", default = "unnamed")]
     pub name: String,
+    salt: String,
+    /// For each slot what is done to it, and where below it; in the order of the rules.
+    acts: Vec<Vec<(Action, Vec<String>)>>,
+}
+
+/// A policy as it stands in the file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenPolicy {
+    #[serde(rename = "policy", default = "unnamed")]
+    name: String,
     /// Mixed into digests, against guessing short values.
     #[serde(default)]
     salt: String,
@@ -165,7 +101,8 @@ struct Category(Vec<Slot>);
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
 struct Place {
-    slot: Slot,
+    /// Several where the same place holds values of several kinds.
+    slots: Vec<Slot>,
     /// Keys below the slot; `*` stands for any one key or position.
     inner: Vec<String>,
 }
@@ -174,13 +111,18 @@ impl TryFrom<String> for Category {
     type Error = String;
 
     fn try_from(name: String) -> Result<Self, String> {
-        let slots: Vec<Slot> = Slot::ALL
-            .into_iter()
-            .filter(|slot| name == "*" || slot.category() == name)
+        let slots: Vec<Slot> = TABLE
+            .iter()
+            .filter(|about| name == "*" || about.category == name)
+            .map(|about| about.slot)
             .collect();
         if slots.is_empty() {
-            let mut known: Vec<&str> = Slot::ALL.iter().map(|slot| slot.category()).collect();
-            known.dedup();
+            let mut known: Vec<&str> = Vec::new();
+            for about in TABLE {
+                if !known.contains(&about.category) {
+                    known.push(about.category);
+                }
+            }
             return Err(format!(
                 "there is no category {name:?}; choose one of {} or *",
                 known.join(", ")
@@ -198,78 +140,100 @@ impl TryFrom<String> for Place {
         if steps.iter().any(|step| step.is_empty()) {
             return Err(format!("the pattern {pattern:?} has an empty step"));
         }
-        for slot in Slot::ALL {
-            for place in slot.places() {
-                let place: Vec<&str> = place.split('.').collect();
-                if let Some(inner) = steps.strip_prefix(place.as_slice()) {
-                    return Ok(Self {
-                        slot,
-                        inner: inner.iter().map(|step| (*step).to_owned()).collect(),
-                    });
-                }
-            }
+        let below = |place: &&'static str| -> Option<&[&str]> {
+            let place: Vec<&str> = place.split('.').collect();
+            steps.strip_prefix(place.as_slice())
+        };
+        let mut found: Option<Self> = None;
+        for about in TABLE {
+            let Some(inner) = about.places.iter().find_map(below) else {
+                continue;
+            };
+            let place = found.get_or_insert_with(|| Self {
+                slots: Vec::new(),
+                inner: inner.iter().map(|step| (*step).to_owned()).collect(),
+            });
+            place.slots.push(about.slot);
         }
-        let places: Vec<&str> = Slot::ALL.iter().map(|slot| slot.places()[0]).collect();
-        Err(format!(
-            "the pattern {pattern:?} reaches nothing that can be redacted; it must begin with one of {}",
-            places.join(", ")
-        ))
+        found.ok_or_else(|| {
+            let mut places: Vec<&str> = TABLE.iter().map(|about| about.places[0]).collect();
+            places.dedup();
+            format!(
+                "the pattern {pattern:?} reaches nothing that can be redacted; it must begin with one of {}",
+                places.join(", ")
+            )
+        })
     }
 }
 
 impl Rule {
     /// The keys below the slot that it acts on; none when it does not act on the slot.
     fn inner(&self, slot: Slot) -> Option<&[String]> {
+        let direct = match &self.target {
+            Target::Category(category) => category.0.contains(&slot).then_some(&[][..]),
+            Target::Place(place) => place.slots.contains(&slot).then_some(&*place.inner),
+        };
+        // What is hidden because of something else is hidden as a whole.
+        let kin = slot.about().repeats.iter().copied().chain([slot]);
+        direct.or_else(|| {
+            let mut kin = kin.filter(|kin| self.is_on(*kin));
+            kin.next().map(|_| &[][..])
+        })
+    }
+
+    /// Whether it acts on the slot by its own name, or on what events tell of it.
+    fn is_on(&self, slot: Slot) -> bool {
         match &self.target {
-            Target::Category(category) => category.0.contains(&slot).then_some(&[]),
-            Target::Place(place) => (place.slot == slot).then_some(place.inner.as_slice()),
+            Target::Category(Category(slots)) => {
+                slots.contains(&slot)
+                    || (slots.contains(&Slot::EventPayload) && slot.is_told_at(&[]))
+            }
+            Target::Place(Place { slots, inner }) => {
+                slots.contains(&slot)
+                    || (slots.contains(&Slot::EventPayload) && slot.is_told_at(inner))
+            }
+        }
+    }
+}
+
+impl From<WrittenPolicy> for Policy {
+    fn from(written: WrittenPolicy) -> Self {
+        let acts = |slot: Slot| {
+            let of_rule = |rule: &Rule| Some((rule.action, rule.inner(slot)?.to_vec()));
+            written.rules.iter().filter_map(of_rule).collect()
+        };
+        Self {
+            acts: TABLE.iter().map(|about| acts(about.slot)).collect(),
+            name: written.name,
+            salt: written.salt,
         }
     }
 }
 
 impl Policy {
-    /// Whether some rule acts on the slot or on a part of it.
+    /// What a bundle says of its policy: that more is hidden than the engine looks at.
+    pub fn told(&self) -> String {
+        format!("{}, with every copy", self.name)
+    }
+
+    fn acts(&self, slot: Slot) -> &[(Action, Vec<String>)] {
+        self.acts.get(slot as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether some rule acts on the slot, on a part of it, or on what repeats it.
     pub fn touches(&self, slot: Slot) -> bool {
-        self.rules.iter().any(|rule| rule.inner(slot).is_some()) || self.derived(slot).is_some()
-    }
-
-    /// What is done to a value because of what it was made of.
-    fn derived(&self, slot: Slot) -> Option<Action> {
-        match slot {
-            Slot::FailureMessage => self.hides_told_failures("message"),
-            Slot::FailureFile => self.hides_told_failures("file"),
-            Slot::FailureTrace => self.hides_told_failures("trace"),
-            _ => None,
-        }
-    }
-
-    /// Whether what an event says of a failure is hidden, so that what is made of it must be too.
-    fn hides_told_failures(&self, key: &str) -> Option<Action> {
-        self.rules.iter().find_map(|rule| {
-            let inner = rule.inner(Slot::EventPayload)?;
-            let hidden = match inner.first().map(String::as_str) {
-                None | Some("*" | "exception") => true,
-                Some(first) => first == key,
-            };
-            hidden.then_some(rule.action)
-        })
+        !self.acts(slot).is_empty()
     }
 
     /// What of the value at `path` may leave.
     pub fn apply(&self, slot: Slot, path: &str, value: Value) -> Value {
         let mut value = value;
-        if let Some(action) = self.derived(slot) {
-            return self.replaced(action, path, slot, &value);
-        }
-        for rule in &self.rules {
-            let Some(inner) = rule.inner(slot) else {
-                continue;
-            };
+        for (action, inner) in self.acts(slot) {
             // An encoded payload has no keys to reach: it goes as a whole.
             if inner.is_empty() || value.is_string() {
-                return self.replaced(rule.action, path, slot, &value);
+                return self.replaced(*action, path, slot, &value);
             }
-            self.inside(rule.action, slot, path, inner, &mut value);
+            self.inside(*action, slot, path, inner, &mut value);
         }
         value
     }
@@ -300,6 +264,9 @@ impl Policy {
     }
 
     fn replaced(&self, action: Action, path: &str, slot: Slot, value: &Value) -> Value {
+        if is_note(path, value) {
+            return value.clone();
+        }
         let mut note = json!({"redacted": true, "path": path, "category": slot.category()});
         match action {
             Action::Drop => return Value::Null,
@@ -314,6 +281,23 @@ impl Policy {
     }
 }
 
+/// Whether this is what a rule left at the path. Nothing else fits in it.
+fn is_note(path: &str, value: &Value) -> bool {
+    let Some(map) = value.as_object() else {
+        return false;
+    };
+    map.get("path").and_then(Value::as_str) == Some(path)
+        && map.iter().all(|(key, value)| match key.as_str() {
+            "path" => true,
+            "redacted" => *value == true,
+            "category" => TABLE.iter().any(|about| *value == about.category),
+            "sha256" => value.as_str().is_some_and(|hash| {
+                hash.len() == 64 && hash.bytes().all(|b| b.is_ascii_hexdigit())
+            }),
+            _ => false,
+        })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -325,9 +309,13 @@ mod tests {
     #[test]
     fn a_rule_covers_every_copy_of_its_value() {
         let policy = policy("rules = [{path = 'commands.*.payload', action = 'drop'}]").unwrap();
-        for path in ["commands.0.payload", "timeline.7.command.payload"] {
-            let left = policy.apply(Slot::CommandPayload, path, json!("secret"));
-            assert_eq!(left, Value::Null);
+        for kind in [
+            Slot::StartCommand,
+            Slot::SignalArguments,
+            Slot::CommandReason,
+        ] {
+            let left = policy.apply(kind, "somewhere", json!("secret"));
+            assert_eq!(left, Value::Null, "{kind:?}");
         }
         assert!(!policy.touches(Slot::CommandContext));
         let kept = policy.apply(Slot::CommandContext, "commands.0.context", json!({"a": 1}));
@@ -366,11 +354,15 @@ mod tests {
             "{category = 'history_event'}",
             "{path = 'history_events.*.payload.message'}",
             "{path = 'history_events.*.payload.exception.message'}",
+            "{path = 'history_events.*.payload.exception'}",
+            "{path = 'history_events.*.payload.*.message'}",
         ] {
             let policy = policy(&format!("rules = [{rule}]")).unwrap();
             let left = policy.apply(Slot::FailureMessage, "failures.0.message", json!("secret"));
             assert_eq!(left["redacted"], true, "{rule}");
         }
+        let other = policy("rules = [{path = 'history_events.*.payload.card'}]").unwrap();
+        assert!(!other.touches(Slot::FailureMessage) && !other.touches(Slot::ActivityResult));
     }
 
     #[test]
