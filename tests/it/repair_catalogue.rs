@@ -1,6 +1,8 @@
 //! Every situation of the catalogue, repaired where that is called for: afterwards the run can go
 //! on, its summary says so, and a second repair is refused.
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, Utc};
 use plimsoll::{
     clock::Clock,
@@ -49,7 +51,7 @@ on_every_database! {
         let config = EngineConfig::defaults();
         let judged = Judged { clock: Clock::Frozen(now()), config: &config };
         let request = by_run();
-        let mut kinds = std::collections::BTreeSet::new();
+        let mut kinds = BTreeSet::new();
         for situation in &situations {
             let name = situation.name;
             let run = load(&db.read_only, &situation.run_id).await;
@@ -129,31 +131,33 @@ on_every_database! {
         let situations = shop::fill(&db).await;
         let config = EngineConfig::defaults();
         let judged = Judged { clock: Clock::Frozen(now()), config: &config };
-        let request = by_run();
-        let goal = Goal::Asked(&request);
-        let mut tried = 0;
-        for situation in &situations {
-            let run_id = &situation.run_id;
-            let Ok(shown) = repair::preview(&db.read_only, judged, run_id, goal).await else {
-                continue;
-            };
-            tried += 1;
-            // Something else happens in between: a signal is recorded, say.
-            let mut tx = db.writable.write().await.unwrap();
-            let mut q = tx.statement();
-            q.push("update {workflow_runs} set last_command_sequence = last_command_sequence + 1 where id = ").bind(run_id);
-            tx.execute(q).await.unwrap();
-            tx.commit().await.unwrap();
-            let before = row_diff::dump_run(&db.read_only, &situation.run_id).await;
-            let done = repair::repair(&db.writable, judged, run_id, goal, Some(&shown.digest)).await;
-            assert!(matches!(done, Err(ApplyError::StateChanged)), "{}: {done:?}", situation.name);
-            assert_eq!(before, row_diff::dump_run(&db.read_only, &situation.run_id).await, "{}", situation.name);
-            // The same state again later is the same plan.
-            let later = Judged { clock: Clock::Frozen(now() + chrono::TimeDelta::milliseconds(700)), ..judged };
-            let one = repair::preview(&db.read_only, judged, run_id, goal).await.unwrap();
-            let two = repair::preview(&db.read_only, later, run_id, goal).await.unwrap();
-            assert_eq!(one.digest, two.digest, "{}", situation.name);
+        for mode in [Mode::Direct, Mode::Nudge] {
+            let request = Request { mode, ..by_run() };
+            let goal = Goal::Asked(&request);
+            let mut digests = BTreeSet::new();
+            for situation in &situations {
+                let (name, run_id) = (situation.name, &situation.run_id);
+                let Ok(shown) = repair::preview(&db.read_only, judged, run_id, goal).await else {
+                    continue;
+                };
+                assert!(digests.insert(shown.digest.clone()), "{name} {mode:?}: no two runs have one plan");
+                // Something else happens in between: a signal is recorded, say.
+                let mut tx = db.writable.write().await.unwrap();
+                let mut q = tx.statement();
+                q.push("update {workflow_runs} set last_command_sequence = last_command_sequence + 1 where id = ").bind(run_id);
+                tx.execute(q).await.unwrap();
+                tx.commit().await.unwrap();
+                let before = row_diff::dump_run(&db.read_only, &situation.run_id).await;
+                let done = repair::repair(&db.writable, judged, run_id, goal, Some(&shown.digest)).await;
+                assert!(matches!(done, Err(ApplyError::StateChanged)), "{name} {mode:?}: {done:?}");
+                assert_eq!(before, row_diff::dump_run(&db.read_only, &situation.run_id).await, "{name} {mode:?}");
+                // The same state again later is the same plan.
+                let later = Judged { clock: Clock::Frozen(now() + chrono::TimeDelta::milliseconds(700)), ..judged };
+                let one = repair::preview(&db.read_only, judged, run_id, goal).await.unwrap();
+                let two = repair::preview(&db.read_only, later, run_id, goal).await.unwrap();
+                assert_eq!(one.digest, two.digest, "{name} {mode:?}");
+            }
+            assert!(!digests.is_empty(), "{mode:?}");
         }
-        assert!(tried > 0);
     }
 }

@@ -10,13 +10,13 @@ mod summary;
 mod words;
 
 use super::{
-    change::{self, RowChange},
+    change::{self, Guard, RowChange},
     refusal::Refusal,
     request::{Mode, NewIds, Request},
 };
 use crate::durable::{
     projection::{Projected, liveness::Standing, repair_gate},
-    stored::{CommandRow, LivenessState, RepairBlockedReason, RunSummary, TaskRow},
+    stored::{AsCell as _, CommandRow, LivenessState, RepairBlockedReason, RunSummary, TaskRow},
 };
 use draft::Draft;
 pub use words::Words;
@@ -108,7 +108,7 @@ pub fn plan(p: &Projected<'_>, request: &Request, ids: &NewIds) -> Result<Repair
         None => missing::create(&mut draft)?,
     };
     match request.mode {
-        Mode::Nudge => nudge(p, &made, ids),
+        Mode::Nudge => nudge(&draft, &made),
         Mode::Direct => {
             let command = audit::record(&mut draft, request, &made)?;
             Ok(finish(draft, &made, Some(command)))
@@ -171,13 +171,19 @@ fn finish(mut draft: Draft<'_>, made: &Made, command: Option<CommandRow>) -> Rep
         command,
         after,
         words: words::direct(p, made, &draft.changes),
-        digest: change::digest(&draft.changes, p.cx.now, &draft.ids.all()),
+        digest: change::digest(
+            &p.cx.snapshot.run,
+            change::of_substance(&draft.changes),
+            p.cx.now,
+            &draft.ids.all(),
+        ),
         changes: draft.changes,
     }
 }
 
 /// Two columns of the stored summary, which make the engine's pass look at the run.
-fn nudge(p: &Projected<'_>, made: &Made, ids: &NewIds) -> Result<RepairPlan, Refusal> {
+fn nudge(draft: &Draft<'_>, made: &Made) -> Result<RepairPlan, Refusal> {
+    let p = draft.p;
     if !made.inserted {
         return Err(Refusal::NothingToNudge);
     }
@@ -193,7 +199,10 @@ fn nudge(p: &Projected<'_>, made: &Made, ids: &NewIds) -> Result<RepairPlan, Ref
         &summary.id,
         summary.cells(),
         nudged.cells(),
-        Vec::new(),
+        vec![
+            Guard::Is("liveness_state", summary.liveness_state.cell()),
+            Guard::Is("next_task_id", summary.next_task_id.cell()),
+        ],
     );
     let changes = vec![change.ok_or(Refusal::NothingToNudge)?];
     Ok(RepairPlan {
@@ -206,7 +215,14 @@ fn nudge(p: &Projected<'_>, made: &Made, ids: &NewIds) -> Result<RepairPlan, Ref
         command: None,
         after: p.standing.clone(),
         words: words::nudge(p, made),
-        digest: change::digest(&changes, p.cx.now, &ids.all()),
+        // What the engine is brought to write counts too: without it, and of two columns that
+        // hold the same before every nudge, one state could not be told from another.
+        digest: change::digest(
+            &p.cx.snapshot.run,
+            draft.changes.iter().chain(&changes),
+            p.cx.now,
+            &draft.ids.all(),
+        ),
         changes,
     })
 }
