@@ -3,6 +3,7 @@
 
 mod audit;
 mod draft;
+mod footing;
 mod missing;
 mod recover;
 mod restore;
@@ -26,7 +27,6 @@ pub use words::Words;
 pub enum Kind {
     DispatchOverdue,
     DispatchFailed,
-    ClaimFailed,
     LeaseExpired,
     ReplayBlocked,
     MissingActivityTask,
@@ -45,7 +45,6 @@ impl Kind {
         match self {
             Self::DispatchOverdue => "dispatch_overdue",
             Self::DispatchFailed => "dispatch_failed",
-            Self::ClaimFailed => "claim_failed",
             Self::LeaseExpired => "lease_expired",
             Self::ReplayBlocked => "replay_blocked",
             Self::MissingActivityTask => "missing_activity_task",

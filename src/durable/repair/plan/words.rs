@@ -51,7 +51,7 @@ fn main_effect(made: &Made) -> String {
     let task = &made.task;
     let at = task.available_at.map(stamp);
     match made.kind {
-        Kind::DispatchOverdue | Kind::DispatchFailed | Kind::ClaimFailed => {
+        Kind::DispatchOverdue | Kind::DispatchFailed => {
             format!(
                 "Offer {} task {} to workers again.",
                 task.task_type, task.id
