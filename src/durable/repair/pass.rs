@@ -169,10 +169,10 @@ impl Turn<'_> {
         };
         match done {
             Ok(_) => Ok(true),
-            Err(ApplyError::Refused(_) | ApplyError::StateChanged | ApplyError::NoSuchRun(_)) => {
-                Ok(false)
+            Err(ApplyError::Refused(_) | ApplyError::NoSuchRun(_)) => Ok(false),
+            Err(error @ (ApplyError::StateChanged | ApplyError::LostRaces | ApplyError::Db(_))) => {
+                Err(error.to_string())
             }
-            Err(ApplyError::Db(error)) => Err(error.to_string()),
         }
     }
 }
