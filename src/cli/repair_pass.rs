@@ -130,6 +130,12 @@ fn tell(report: &Report, dry_run: bool) {
         report.deadline_expired_tasks_created,
         report.deadline_expired_candidates,
     );
+    if report.left_to_the_engine > 0 {
+        println!(
+            "{} ready tasks are not in their queue; only the engine's own pass publishes those.",
+            report.left_to_the_engine
+        );
+    }
     if report.activity_timeout_candidates > 0 {
         println!(
             "{} activities are past a timeout; only the engine's own pass ends those.",

@@ -27,6 +27,8 @@ pub enum Refusal {
     UnsupportedCodec { codec: String },
     /// Another task is open, or not known to be over.
     OpenTask { id: String },
+    /// The task is ready; a pass of ours cannot put it into the queue its workers listen to.
+    ToBePublished { id: String },
     /// A worker's backend refused the task, which no repair changes.
     ClaimFailed { id: String },
     /// A try of the activity may be running, or may have come to something.
@@ -55,6 +57,7 @@ impl Refusal {
             Self::LocalActivity => "local_activity",
             Self::UnsupportedCodec { .. } => "unsupported_codec",
             Self::OpenTask { .. } => "open_task",
+            Self::ToBePublished { .. } => "to_be_published",
             Self::ClaimFailed { .. } => "claim_failed",
             Self::AttemptNotOver { .. } => "attempt_not_over",
             Self::Unreadable { .. } | Self::TooMuchUnreadable => "unreadable_rows",
@@ -89,6 +92,9 @@ impl Refusal {
             Self::OpenTask { id } => {
                 format!("Task {id} is still open; a second one beside it is never made.")
             }
+            Self::ToBePublished { id } => format!(
+                "Task {id} is ready; only the engine's own repair pass can publish it where workers listen to a queue."
+            ),
             Self::ClaimFailed { id } => format!(
                 "A worker was refused task {id}. The engine offers it again by itself; what refused it has to be put right."
             ),

@@ -101,9 +101,9 @@ pub struct RepairPlan {
 /// The repair an operator asks for.
 pub fn plan(p: &Projected<'_>, request: &Request, ids: &NewIds) -> Result<RepairPlan, Refusal> {
     repair_gate::now(p).map_err(Refusal::Blocked)?;
-    let mut draft = Draft::new(p, ids);
+    let mut draft = Draft::new(p, By::Operator, ids);
     let made = match recover::first(p) {
-        Some((task, kind)) => recover::recover(&mut draft, task, kind, By::Operator)?,
+        Some((task, kind)) => recover::recover(&mut draft, task, kind)?,
         None => missing::create(&mut draft)?,
     };
     match request.mode {
@@ -122,8 +122,15 @@ pub fn of_task(p: &Projected<'_>, task_id: &str, ids: &NewIds) -> Result<RepairP
     let task = p.cx.snapshot.tasks.iter().find(|task| task.id == task_id);
     let task = task.ok_or_else(|| not_needed.clone())?;
     let kind = recover::in_transport(p.cx, task).ok_or(not_needed)?;
-    let mut draft = Draft::new(p, ids);
-    let made = recover::recover(&mut draft, task, kind, By::Pass)?;
+    // It is ready, and only waits for the engine to tell a worker of it.
+    let is_ready = matches!(kind, Kind::DispatchOverdue | Kind::DispatchFailed);
+    if is_ready && !draft::is_polled(p.cx.config) {
+        return Err(Refusal::ToBePublished {
+            id: task_id.to_owned(),
+        });
+    }
+    let mut draft = Draft::new(p, By::Pass, ids);
+    let made = recover::recover(&mut draft, task, kind)?;
     Ok(finish(draft, &made, None))
 }
 
@@ -135,7 +142,7 @@ pub fn of_missing(p: &Projected<'_>, ids: &NewIds) -> Result<RepairPlan, Refusal
     {
         return Err(Refusal::Blocked(RepairBlockedReason::RepairNotNeeded));
     }
-    let mut draft = Draft::new(p, ids);
+    let mut draft = Draft::new(p, By::Pass, ids);
     let made = missing::create(&mut draft)?;
     Ok(finish(draft, &made, None))
 }
@@ -143,7 +150,7 @@ pub fn of_missing(p: &Projected<'_>, ids: &NewIds) -> Result<RepairPlan, Refusal
 /// What the engine's pass does for a run past its deadline: the workflow task that will close it.
 pub fn of_deadline(p: &Projected<'_>, ids: &NewIds) -> Result<RepairPlan, Refusal> {
     open_and_current(p)?;
-    let mut draft = Draft::new(p, ids);
+    let mut draft = Draft::new(p, By::Pass, ids);
     let made = missing::deadline(&mut draft)?;
     Ok(finish(draft, &made, None))
 }

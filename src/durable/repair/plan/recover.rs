@@ -60,12 +60,7 @@ pub(super) fn in_transport(cx: Context<'_>, task: &TaskRow) -> Option<Kind> {
     }
 }
 
-pub(super) fn recover(
-    draft: &mut Draft<'_>,
-    task: &TaskRow,
-    kind: Kind,
-    by: By,
-) -> Result<Made, Refusal> {
+pub(super) fn recover(draft: &mut Draft<'_>, task: &TaskRow, kind: Kind) -> Result<Made, Refusal> {
     let now = draft.p.cx.now;
     let execution_id = payload_of(task).activity_execution_id.0;
     footing::of_a_task(draft.p, task, execution_id.as_deref().unwrap_or_default())?;
@@ -77,7 +72,7 @@ pub(super) fn recover(
     };
     // A task from before its run had a marker gets it.
     let marker = task.compatibility.as_deref().unwrap_or_default();
-    if by == By::Pass && marker.trim().is_empty() {
+    if draft.by == By::Pass && marker.trim().is_empty() {
         let of_run = draft.p.cx.snapshot.run.compatibility.clone();
         recorded.compatibility = of_run.or(recorded.compatibility);
     }

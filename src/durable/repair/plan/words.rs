@@ -1,6 +1,6 @@
 //! A plan in words: what it will do, what it will not, and what must be true for the run to go on.
 
-use super::{Kind, Made};
+use super::{Kind, Made, draft::is_polled};
 use crate::durable::{
     projection::{Projected, context::stamp, fleet, transport::Patience},
     repair::change::{Action, RowChange},
@@ -149,7 +149,7 @@ fn needs(p: &Projected<'_>, made: &Made) -> Vec<String> {
             queue.unwrap_or("default")
         ));
     }
-    if p.cx.config.text("task_dispatch_mode") != Some("poll") {
+    if !is_polled(p.cx.config) {
         needs.push(format!(
             "Where workers listen to a queue, the engine's repair pass must publish the task. It does so after {} s if it covers {}: workflow:v2:repair-pass --run-id={}.",
             Patience::of(p.cx.config).redispatch_after_seconds,
