@@ -2,7 +2,7 @@
 
 use super::{Kind, Made, draft::is_polled};
 use crate::durable::{
-    projection::{Projected, context::stamp, fleet, transport::Patience},
+    projection::{Projected, context::stamp, fleet, tasks::payload_of, transport::Patience},
     repair::change::{Action, RowChange},
     stored::{AttemptRow, ExecutionRow, TaskType, TimerRow, UpdateRow},
 };
@@ -142,6 +142,14 @@ fn needs(p: &Projected<'_>, made: &Made) -> Vec<String> {
     let task = &made.task;
     let (connection, queue) = (task.connection.as_deref(), task.queue.as_deref());
     let mut needs = Vec::new();
+    // Of the task as it is: what says that it is blocked is gone from the one that is made.
+    let blocked = p.cx.snapshot.tasks.iter().find(|row| row.id == task.id);
+    if let Some(class) = blocked.and_then(|row| payload_of(row).replay_blocked_exception_class.0) {
+        needs.push(format!(
+            "Exception class {class}, which history holds, must exist again or be given an alias under \
+             workflows.v2.types.exception_class_aliases; until then the task blocks again."
+        ));
+    }
     let workers = fleet::workers(p.cx, task.compatibility.as_deref(), connection, queue);
     if !workers.iter().any(|worker| worker.supports_required) {
         needs.push(format!(
