@@ -59,6 +59,9 @@ pub async fn run(args: RepairPassArgs) -> Result<(), CliError> {
                 .into(),
         ));
     }
+    if !args.dry_run {
+        serve::refuse_frozen_clock(&config)?;
+    }
     let engine = EngineConfig::load(config.engine_config.as_deref()).map_err(CliError::Usage)?;
     let read = serve::checked(Db::connect(&config.database(url)).await?).await?;
     let db = if args.dry_run {
