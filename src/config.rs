@@ -20,6 +20,9 @@ use crate::{
 /// Repairs are rare and short.
 const REPAIR_POOL: u32 = 2;
 
+/// Fewest characters of a secret.
+const FORM_SECRET: usize = 16;
+
 /// Values as people write them, with a message that shows how.
 pub mod values {
     use std::net::SocketAddr;
@@ -138,6 +141,10 @@ pub struct Options {
     #[arg(long, env = "DW_V2_HISTORY_EXPORT_SIGNING_KEY_ID", value_name = "NAME")]
     pub signing_key_id: Option<String>,
 
+    /// File with a secret that copies behind one address share, so that each takes the others' forms
+    #[arg(long, env = "PLIMSOLL_FORM_SECRET_FILE", value_name = "FILE")]
+    pub form_secret_file: Option<PathBuf>,
+
     /// What no export may carry; in the file only
     #[arg(skip)]
     pub redaction: Option<Policy>,
@@ -213,6 +220,7 @@ pub struct Config {
     pub signing_key_file: Option<PathBuf>,
     pub signing_key: Option<String>,
     pub signing_key_id: Option<String>,
+    pub form_secret_file: Option<PathBuf>,
     pub redaction: Option<Policy>,
     pub metrics_interval: Duration,
     pub metrics_namespace: Option<String>,
@@ -280,6 +288,7 @@ impl Options {
             signing_key_file: self.signing_key_file.or(below.signing_key_file),
             signing_key: self.signing_key.or(below.signing_key),
             signing_key_id: self.signing_key_id.or(below.signing_key_id),
+            form_secret_file: self.form_secret_file.or(below.form_secret_file),
             redaction: self.redaction.or(below.redaction),
             metrics_interval: self.metrics_interval.or(below.metrics_interval),
             metrics_namespace: self.metrics_namespace.or(below.metrics_namespace),
@@ -311,6 +320,7 @@ impl Options {
             signing_key_file: self.signing_key_file,
             signing_key: self.signing_key,
             signing_key_id: self.signing_key_id,
+            form_secret_file: self.form_secret_file,
             redaction: self.redaction,
             metrics_interval: Duration::from_secs(self.metrics_interval.unwrap_or(5)),
             metrics_namespace: self
@@ -362,6 +372,23 @@ impl Config {
             .signing_key
             .as_deref()
             .and_then(|secret| SigningKey::new(secret, id)))
+    }
+
+    /// The secret that copies behind one address share.
+    pub fn form_secret(&self) -> Result<Option<String>, String> {
+        let Some(file) = &self.form_secret_file else {
+            return Ok(None);
+        };
+        let secret = std::fs::read_to_string(file)
+            .map_err(|error| format!("cannot read the secret {}: {error}", file.display()))?;
+        let secret = secret.trim().to_owned();
+        if secret.len() < FORM_SECRET {
+            return Err(format!(
+                "the secret {} is shorter than {FORM_SECRET} characters: it could be guessed",
+                file.display()
+            ));
+        }
+        Ok(Some(secret))
     }
 
     /// The settings in force as TOML, secrets masked.
@@ -423,6 +450,12 @@ impl Config {
         line(
             "signing_key_id",
             self.signing_key_id.as_deref().and_then(text),
+        );
+        line(
+            "form_secret_file",
+            self.form_secret_file
+                .as_ref()
+                .and_then(|path| text(&path.to_string_lossy())),
         );
         line(
             "metrics_interval",
@@ -520,6 +553,26 @@ mod tests {
         assert!(!config.print().contains("hunter2") && !format!("{config:?}").contains("hunter2"));
         std::fs::write(&file, " \n").unwrap();
         assert!(config.signing_key().unwrap_err().contains("is empty"));
+    }
+
+    #[test]
+    fn a_secret_that_could_be_guessed_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("secret");
+        let config = options(&format!(
+            "form_secret_file = {:?}",
+            file.display().to_string()
+        ))
+        .settle();
+        assert!(config.form_secret().unwrap_err().contains("cannot read"));
+        std::fs::write(&file, "short\n").unwrap();
+        assert!(config.form_secret().unwrap_err().contains("guessed"));
+        std::fs::write(&file, "0123456789abcdef\n").unwrap();
+        assert_eq!(
+            config.form_secret().unwrap().as_deref(),
+            Some("0123456789abcdef")
+        );
+        assert_eq!(options("").settle().form_secret(), Ok(None));
     }
 
     #[test]

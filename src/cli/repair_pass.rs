@@ -59,6 +59,9 @@ pub async fn run(args: RepairPassArgs) -> Result<(), CliError> {
                 .into(),
         ));
     }
+    if !args.dry_run {
+        serve::refuse_frozen_clock(&config)?;
+    }
     let engine = EngineConfig::load(config.engine_config.as_deref()).map_err(CliError::Usage)?;
     let read = serve::checked(Db::connect(&config.database(url)).await?).await?;
     let db = if args.dry_run {
@@ -130,6 +133,12 @@ fn tell(report: &Report, dry_run: bool) {
         report.deadline_expired_tasks_created,
         report.deadline_expired_candidates,
     );
+    if report.left_to_the_engine > 0 {
+        println!(
+            "{} ready tasks are not in their queue; only the engine's own pass publishes those.",
+            report.left_to_the_engine
+        );
+    }
     if report.activity_timeout_candidates > 0 {
         println!(
             "{} activities are past a timeout; only the engine's own pass ends those.",

@@ -20,6 +20,7 @@ use crate::{
     web::{
         collector,
         connections::{self, Patience},
+        origin::Forms,
         routes,
         state::{App, BasePath, ExportSettings, Repairs, Settings},
     },
@@ -33,6 +34,9 @@ pub async fn run(config: &Config) -> Result<(), CliError> {
                 .into(),
         ));
     };
+    if config.allow_repair {
+        refuse_frozen_clock(config)?;
+    }
     let prepared = Prepared::new(config)?;
     let db = Db::connect(&config.database(url)).await?;
     let db = checked(db).await?;
@@ -57,6 +61,17 @@ pub struct Opened {
     pub repairs: Option<Repairs>,
 }
 
+/// Where the clock stands still, workers go on: what looks like an expired lease need not be one.
+pub fn refuse_frozen_clock(config: &Config) -> Result<(), CliError> {
+    match config.clock {
+        Clock::System => Ok(()),
+        Clock::Frozen(_) => Err(CliError::Usage(
+            "--allow-repair judges leases by the clock, which --clock stops: leave out one of the two"
+                .into(),
+        )),
+    }
+}
+
 /// Opens the connections that may write.
 pub async fn repairs(config: &Config, url: &str, read: &Db) -> Result<Repairs, CliError> {
     if !read.is_whole() {
@@ -77,6 +92,7 @@ pub struct Prepared {
     base: BasePath,
     engine: EngineConfig,
     export: ExportSettings,
+    forms: Forms,
 }
 
 impl Prepared {
@@ -103,10 +119,12 @@ impl Prepared {
             policy: config.redaction.clone(),
             key: config.signing_key().map_err(CliError::Usage)?,
         };
+        let secret = config.form_secret().map_err(CliError::Usage)?;
         Ok(Self {
             base,
             engine,
             export,
+            forms: secret.map_or_else(Forms::default, |secret| Forms::shared(&secret)),
         })
     }
 
@@ -127,6 +145,7 @@ impl Prepared {
             base: self.base,
             engine: self.engine,
             export: self.export,
+            forms: self.forms,
             clock: config.clock,
             zone: config.display_zone,
             repairs: repairs.clone(),

@@ -1,9 +1,11 @@
 //! Something only one process may do at a time, whichever machine it runs on: a lock that goes
 //! with its holder. Where the database is a file, so is the lock.
 
-use std::{fs::File, path::PathBuf};
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+};
 
-use sha2::{Digest as _, Sha256};
 use sqlx::{Connection as _, MySqlConnection, PgConnection, Row as _};
 
 use super::{Db, DbError, Pool};
@@ -25,10 +27,7 @@ impl Db {
     pub async fn exclusive(&self, name: &str) -> Result<Option<Exclusive>, DbError> {
         let holder = match &self.pool {
             Pool::Sqlite(pool) => {
-                let file = lock_file(
-                    &pool.connect_options().get_filename().to_string_lossy(),
-                    name,
-                );
+                let file = lock_file(pool.connect_options().get_filename(), name);
                 let opened = File::create(&file);
                 let opened = opened.map_err(|error| DbError::Settings {
                     message: format!("cannot make the lock {}: {error}", file.display()),
@@ -76,13 +75,13 @@ impl Exclusive {
     }
 }
 
-/// Not beside the database, whose folder may not be ours to write.
-fn lock_file(database: &str, name: &str) -> PathBuf {
-    let whole = std::path::absolute(database).map_or_else(
-        |_| database.to_owned(),
-        |path| path.to_string_lossy().into_owned(),
-    );
-    let digest = Sha256::digest(whole);
-    let short = u64::from_be_bytes(digest[..8].try_into().unwrap_or_default());
-    std::env::temp_dir().join(format!("plimsoll-{name}-{short:016x}.lock"))
+/// Beside the database, as SQLite's own files are: where that may be written, so may its folder,
+/// and whoever shares the database shares the lock.
+fn lock_file(database: &Path, name: &str) -> PathBuf {
+    let real = database.canonicalize();
+    let mut file = real
+        .unwrap_or_else(|_| database.to_owned())
+        .into_os_string();
+    file.push(format!("-plimsoll-{name}.lock"));
+    file.into()
 }

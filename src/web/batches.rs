@@ -179,7 +179,6 @@ async fn run(app: App, repairs: Repairs, kept: Arc<Kept>, request: Request) {
         let went = carry_out(&app, &repairs, &run_id, request.clone(), Some(digest)).await;
         let outcome = match went {
             Ok(Ok(plan)) => {
-                tracing::info!(batch = kept.id, run_id, kind = plan.kind.code(), "repaired");
                 done += 1;
                 let command_id = plan.command.map(|command| command.id);
                 Outcome::Done { command_id }

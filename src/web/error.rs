@@ -47,6 +47,9 @@ pub enum AppError {
     },
     #[error("the request took too long")]
     Timeout,
+    /// The same of one that writes, and may go on doing so.
+    #[error("the request took too long")]
+    WriteTimeout,
     #[error("{doing} failed")]
     Internal { doing: String, source: Source },
 }
@@ -148,7 +151,9 @@ impl AppError {
             Self::Forbidden { .. } => StatusCode::FORBIDDEN,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Unavailable { .. } | Self::Timeout => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Unavailable { .. } | Self::Timeout | Self::WriteTimeout => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Self::Internal { .. } => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -197,6 +202,12 @@ impl AppError {
                 "The answer took too long, so the request was given up.".to_owned(),
                 "Try again; a narrower filter or a shorter time range is faster.".to_owned(),
             ),
+            Self::WriteTimeout => (
+                "plimsoll_error",
+                "Took too long",
+                "The answer took too long, so it was not waited for. What was asked for may still happen.".to_owned(),
+                "Look at the run before asking again.".to_owned(),
+            ),
             Self::Internal { .. } => (
                 "plimsoll_error",
                 "Something went wrong inside Plimsoll",
@@ -223,7 +234,7 @@ impl AppError {
                 let cause = source.as_deref().map(|source| chain(source));
                 tracing::warn!(error = %self, cause, "request failed");
             }
-            Self::Timeout => tracing::warn!(error = %self, "request failed"),
+            Self::Timeout | Self::WriteTimeout => tracing::warn!(error = %self, "request failed"),
             _ => {}
         }
     }

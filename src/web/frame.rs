@@ -107,6 +107,7 @@ async fn frame(State(app): State<App>, mut request: Request, next: Next) -> Resp
     let route = request.extensions().get::<MatchedPath>().cloned();
     request.extensions_mut().insert(id.clone());
 
+    let reads = request.method().is_safe();
     let handled = AssertUnwindSafe(next.run(request)).catch_unwind();
     let limited = tokio::time::timeout(app.request_timeout, handled);
     let (outcome, statements) = db::counted(limited).instrument(span.clone()).await;
@@ -115,7 +116,8 @@ async fn frame(State(app): State<App>, mut request: Request, next: Next) -> Resp
         Ok(Err(panic)) => {
             AppError::internal("a handler panicked", panic_text(panic.as_ref())).into_response()
         }
-        Err(_) => AppError::Timeout.into_response(),
+        Err(_) if reads => AppError::Timeout.into_response(),
+        Err(_) => AppError::WriteTimeout.into_response(),
     };
     let mut response = with_face(response, &app, asked.face, &asked, &id, &span).await;
 

@@ -50,8 +50,8 @@ pub fn require_json(headers: &HeaderMap) -> Result<(), AppError> {
     })
 }
 
-/// What our forms carry, so that no other site's page can have made one: a token that only this
-/// process can give, for one purpose.
+/// What our forms carry, so that no other site's page can have made one: a token for one purpose
+/// that only this process can give, or only copies that share a secret.
 #[derive(Clone)]
 pub struct Forms(Hmac<Sha256>);
 
@@ -69,6 +69,11 @@ impl Default for Forms {
 }
 
 impl Forms {
+    /// Those of every copy that has this secret.
+    pub fn shared(secret: &str) -> Self {
+        Self(Hmac::new_from_slice(secret.as_bytes()).expect("a key of any length will do"))
+    }
+
     pub fn token(&self, purpose: &str) -> String {
         let mut mac = self.0.clone();
         mac.update(purpose.as_bytes());
@@ -83,7 +88,8 @@ impl Forms {
             message:
                 "This form is not from this copy of Plimsoll, or from before it was restarted."
                     .to_owned(),
-            how: "Open the page again and repeat.".to_owned(),
+            how: "Open the page again and repeat. Copies behind one address need the same --form-secret-file."
+                .to_owned(),
         })
     }
 }
@@ -145,6 +151,21 @@ mod tests {
                 refuse_other_sites(&headers(sent)).is_ok(),
                 allowed,
                 "{sent:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn copies_that_share_a_secret_know_each_others_forms() {
+        let (one, other) = (Forms::shared("of the fleet"), Forms::shared("of the fleet"));
+        assert!(other.check("repair x", &one.token("repair x")).is_ok());
+        assert!(other.check("repair y", &one.token("repair x")).is_err());
+        let alone = Forms::default();
+        for stranger in [&one, &Forms::shared("of another fleet"), &Forms::default()] {
+            assert!(
+                alone
+                    .check("repair x", &stranger.token("repair x"))
+                    .is_err()
             );
         }
     }

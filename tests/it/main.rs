@@ -34,6 +34,7 @@ mod repair_conformance;
 mod repair_http;
 mod repair_pass;
 mod repair_races;
+mod repair_refused;
 mod rig;
 mod round_trip;
 mod row_diff;

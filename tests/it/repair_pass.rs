@@ -1,7 +1,11 @@
 //! What the engine's own repair pass did to the databases of the corpus, against what ours does.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
+use chrono::TimeDelta;
 use plimsoll::{
     clock::Clock,
     durable::{
@@ -36,6 +40,26 @@ fn json(file: &Path) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
+/// The scenario's own configuration, but for how workers learn of a task. The engine's pass in the
+/// corpus published what it repaired; ours does what it does where there is nothing to publish.
+fn polled(folder: &Path) -> EngineConfig {
+    let mut settings = json(&folder.join("engine-config.json"));
+    settings["task_dispatch_mode"] = "poll".into();
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = dir.path().join("engine-config.json");
+    fs::write(&file, settings.to_string()).expect("it is written");
+    let config = EngineConfig::load(Some(&file)).expect("the configuration");
+    assert_eq!(config.text("task_dispatch_mode"), Some("poll"));
+    config
+}
+
+/// The scenarios in which the engine's own pass was let loose.
+fn passed_over(root: &Path) -> Vec<PathBuf> {
+    let mut folders = folders(&root.join("scenarios"));
+    folders.retain(|folder| folder.join("diff-after-watchdog.json").exists());
+    folders
+}
+
 on_every_database! {
     async fn every_pass_of_the_engine_is_done_alike(db: TestDb) {
         let Some(root) = rig::corpus_unpacked() else {
@@ -43,14 +67,11 @@ on_every_database! {
         };
         let tables: Vec<_> = schema::tables().iter().map(|table| table.name).collect();
         let mut comparison = Comparison::new(PROSE);
-        for folder in folders(&root.join("scenarios")) {
+        for folder in passed_over(&root) {
             let recorded = folder.join("diff-after-watchdog.json");
-            if !recorded.exists() {
-                continue;
-            }
             let name = folder.file_name().unwrap().to_string_lossy().into_owned();
             rig::copy_sqlite(&folder.join("db.sqlite"), &db).await;
-            let config = configured(&folder);
+            let config = polled(&folder);
             let judged = Judged { clock: Clock::Frozen(moment(&folder)), config: &config };
             let before = row_diff::dump(&db.read_only).await;
             let foreseen = pass::pass(&db.read_only, judged, &Asked { dry_run: true, ..Asked::default() }).await.expect("a dry run");
@@ -66,6 +87,52 @@ on_every_database! {
             rig::empty(&db, &tables).await;
         }
         comparison.finish(&format!("repair pass on {:?}", db.dialect()));
+    }
+
+    async fn where_workers_listen_to_a_queue_the_engine_still_gets_to_publish(db: TestDb) {
+        let Some(root) = rig::corpus_unpacked() else {
+            return;
+        };
+        let tables: Vec<_> = schema::tables().iter().map(|table| table.name).collect();
+        let (mut made_ready, mut left) = (0, 0);
+        for folder in passed_over(&root) {
+            let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+            rig::copy_sqlite(&folder.join("db.sqlite"), &db).await;
+            let config = configured(&folder);
+            assert_ne!(config.text("task_dispatch_mode"), Some("poll"), "{name}");
+            let ready = |dump: &row_diff::Dump| -> Vec<Value> {
+                let tasks = dump["workflow_tasks"].values();
+                tasks.filter(|task| task["status"] == "ready").map(|task| task["id"].clone()).collect()
+            };
+            let before = row_diff::dump(&db.read_only).await;
+            let mut report = Report::default();
+            // Again and again, before and after the engine's patience ends.
+            for seconds in 0..12 {
+                let clock = Clock::Frozen(moment(&folder) + TimeDelta::seconds(seconds));
+                report = pass::pass(&db.writable, Judged { clock, config: &config }, &Asked::default()).await.expect("a pass");
+                assert!(!report.failed(), "{name}: {report:?}");
+            }
+            let after = row_diff::dump(&db.read_only).await;
+            for (id, task) in &after["workflow_tasks"] {
+                let was = before["workflow_tasks"].get(id);
+                for column in ["last_dispatch_attempt_at", "last_dispatched_at", "last_dispatch_error"] {
+                    let was = was.map_or(&Value::Null, |was| &was[column]);
+                    assert_eq!(&task[column], was, "{name}: {column} is the engine's to write");
+                }
+                let repairs = |task: &serde_json::Map<String, Value>| task["repair_count"].as_i64().expect("a number");
+                let spent = repairs(task) - was.map_or(0, repairs);
+                assert!(spent <= 1, "{name}: repaired {spent} times");
+            }
+            let (was_ready, is_ready) = (ready(&before), ready(&after));
+            made_ready += is_ready.iter().filter(|id| !was_ready.contains(id)).count();
+            left += report.left_to_the_engine;
+            // What is due and ready is what the engine's own selection finds.
+            let due = report.selected_existing_task_candidates;
+            assert_eq!(report.repaired_existing_tasks, 0, "{name}");
+            assert!(report.left_to_the_engine <= due && due <= is_ready.len(), "{name}: {report:?}");
+            rig::empty(&db, &tables).await;
+        }
+        assert!(made_ready >= 5 && left >= 5, "{made_ready} made ready, {left} left to the engine");
     }
 
     async fn a_pass_takes_what_it_is_asked_for(db: TestDb) {

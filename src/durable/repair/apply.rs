@@ -1,7 +1,7 @@
 //! Writing a plan: one short transaction in which everything is read and planned again under the
 //! locks, so that what was shown is what is written, or nothing is.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chrono::SubsecRound as _;
 
@@ -14,17 +14,22 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    db::{Db, DbError, Statement, Val, WriteTx},
+    db::{Db, DbError, Snapshot, Statement, Val, WriteTx},
     durable::{
         engine_config::EngineConfig,
         projection::{Context, Projected},
-        store::snapshot::{RunSnapshot, TimelineCache},
+        store::{
+            past::HistoryCache,
+            snapshot::{RunSnapshot, TimelineCache},
+        },
         stored::{Cell, TaskRow},
     },
 };
 
 /// How often a transaction that lost a race is begun again.
 const TRIES: u32 = 6;
+/// How long one may go on beginning again: whoever asked is still waiting for the answer.
+const LONGEST: Duration = Duration::from_secs(15);
 /// The longest pause before the second try; each later one may be twice as long.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -37,6 +42,9 @@ pub enum ApplyError {
     /// The run is not as it was when the repair was previewed. Nothing was written.
     #[error("the run has changed since the repair was previewed")]
     StateChanged,
+    /// Nothing was written.
+    #[error("others kept changing the run while it was being repaired")]
+    LostRaces,
     #[error(transparent)]
     Db(#[from] DbError),
 }
@@ -76,36 +84,59 @@ pub async fn preview(
     run_id: &str,
     goal: Goal<'_>,
 ) -> Result<RepairPlan, ApplyError> {
+    previewed(db, judged, run_id, goal, None).await
+}
+
+async fn previewed(
+    db: &Db,
+    judged: Judged<'_>,
+    run_id: &str,
+    goal: Goal<'_>,
+    past: Option<&HistoryCache>,
+) -> Result<RepairPlan, ApplyError> {
     let mut snapshot = db.snapshot().await?;
-    let run = RunSnapshot::load(&mut snapshot, run_id, TimelineCache::Presence).await?;
+    let run = load(&mut snapshot, run_id, past).await?;
     snapshot.end().await;
     planned(run, judged, run_id, goal)
 }
 
-/// Repairs the run and gives the plan that was carried out. With the digest of a previewed plan,
-/// only that plan is.
+async fn load(
+    snapshot: &mut Snapshot,
+    run_id: &str,
+    past: Option<&HistoryCache>,
+) -> Result<Option<RunSnapshot>, DbError> {
+    RunSnapshot::load_with(snapshot, run_id, TimelineCache::Presence, past).await
+}
+
+/// Repairs the run and gives the plan that was carried out. With the digest of a plan that was
+/// shown, only that plan is.
 pub async fn repair(
     db: &Db,
     judged: Judged<'_>,
     run_id: &str,
     goal: Goal<'_>,
-    previewed: Option<&str>,
+    shown: Option<&str>,
 ) -> Result<RepairPlan, ApplyError> {
+    let past = HistoryCache::default();
     let mut pause = PAUSE;
+    let begun = Instant::now();
     for _ in 1..TRIES {
-        match attempt(db, judged, run_id, goal, previewed).await {
+        match attempt(db, judged, run_id, goal, shown, &past).await {
             Ok(Outcome::Done(plan)) => return Ok(*plan),
             Ok(Outcome::LostRace)
             | Err(ApplyError::Db(DbError::Busy(_) | DbError::Duplicate(_))) => {}
             Err(error) => return Err(error),
         }
+        if begun.elapsed() > LONGEST {
+            break;
+        }
         // Those who met must not meet again.
         tokio::time::sleep(pause.mul_f64(fastrand::f64())).await;
         pause *= 2;
     }
-    match attempt(db, judged, run_id, goal, previewed).await? {
+    match attempt(db, judged, run_id, goal, shown, &past).await? {
         Outcome::Done(plan) => Ok(*plan),
-        Outcome::LostRace => Err(ApplyError::StateChanged),
+        Outcome::LostRace => Err(ApplyError::LostRaces),
     }
 }
 
@@ -120,11 +151,13 @@ async fn attempt(
     judged: Judged<'_>,
     run_id: &str,
     goal: Goal<'_>,
-    previewed: Option<&str>,
+    shown: Option<&str>,
+    past: &HistoryCache,
 ) -> Result<Outcome, ApplyError> {
-    // Without a lock first: most refusals need none, and which task to lock must be known.
-    let seen = preview(db, judged, run_id, goal).await?;
-    if previewed.is_some_and(|digest| digest != seen.digest) {
+    // Without a lock first: most refusals need none, which task to lock must be known, and a long
+    // history is not read again while others wait.
+    let seen = previewed(db, judged, run_id, goal, Some(past)).await?;
+    if shown.is_some_and(|digest| digest != seen.digest) {
         return Err(ApplyError::StateChanged);
     }
     let mut tx = db.write().await?;
@@ -134,12 +167,12 @@ async fn attempt(
         lock(&mut tx, LOCK_TASK, task_id).await?;
     }
     lock(&mut tx, LOCK_RUN, run_id).await?;
-    let run = RunSnapshot::load(tx.reading(), run_id, TimelineCache::Presence).await?;
+    let run = load(tx.reading(), run_id, Some(past)).await?;
     let plan = match planned(run, judged, run_id, goal) {
-        Err(ApplyError::Refused(_)) if previewed.is_some() => return Err(ApplyError::StateChanged),
+        Err(ApplyError::Refused(_)) if shown.is_some() => return Err(ApplyError::StateChanged),
         planned => planned?,
     };
-    if previewed.is_some_and(|digest| digest != plan.digest) {
+    if shown.is_some_and(|digest| digest != plan.digest) {
         return Err(ApplyError::StateChanged);
     }
     if existing_task(&plan) != existing_task(&seen) {

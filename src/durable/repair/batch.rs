@@ -84,6 +84,10 @@ impl Why {
                 "state_changed",
                 "The run has changed since it was previewed; nothing was written.",
             ),
+            ApplyError::LostRaces => Self::new(
+                "state_changed",
+                "Others kept changing the run while it was being repaired; nothing was written.",
+            ),
             ApplyError::NoSuchRun(_) => Self::new("gone", "There is no such run any more."),
             ApplyError::Db(_) => Self::failed(),
         }

@@ -4,7 +4,11 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::durable::{export::seal::hex, projection::context::stamp, stored::Cell};
+use crate::durable::{
+    export::seal::hex,
+    projection::context::stamp,
+    stored::{Cell, CommandRow, HistoryEvent, RunRow, RunSummary},
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -92,12 +96,23 @@ impl RowChange {
     }
 }
 
-/// Tables the engine derives from the others: what they say changes without the run changing.
-const DERIVED: &[&str] = &["workflow_run_summaries"];
+/// Of what is written, what a digest is of: not the command and its event, which say who asked and
+/// when, nor the summary, which the engine derives and which may change without the run changing.
+pub fn of_substance(changes: &[RowChange]) -> impl Iterator<Item = &RowChange> {
+    const ASIDE: [&str; 3] = [CommandRow::TABLE, HistoryEvent::TABLE, RunSummary::TABLE];
+    changes
+        .iter()
+        .filter(|change| !ASIDE.contains(&change.table))
+}
 
-/// A fingerprint of what would be written, the same for the same state whenever it is asked for:
-/// neither the clock nor new ids count, nor who asks.
-pub fn digest(changes: &[RowChange], now: DateTime<Utc>, new_ids: &[&str]) -> String {
+/// A fingerprint of what would be written, and to what: the same for the same state whenever it is
+/// asked for. Neither the clock nor new ids count, nor who asks.
+pub fn digest<'c>(
+    run: &RunRow,
+    changes: impl IntoIterator<Item = &'c RowChange>,
+    now: DateTime<Utc>,
+    new_ids: &[&str],
+) -> String {
     let told = |cell: &Cell| match cell {
         Cell::Time(at) if *at == now => "now".to_owned(),
         Cell::Time(at) => stamp(*at),
@@ -115,15 +130,14 @@ pub fn digest(changes: &[RowChange], now: DateTime<Utc>, new_ids: &[&str]) -> St
             hash.update(word.as_bytes());
         }
     };
+    // Whatever else happens to a run is counted here.
+    line(&[
+        &run.id,
+        run.status.as_str(),
+        &run.last_history_sequence.to_string(),
+        &run.last_command_sequence.to_string(),
+    ]);
     for change in changes {
-        // The command and its event say who asked and when; the rest of them follows.
-        let audit = matches!(
-            change.table,
-            "workflow_commands" | "workflow_history_events"
-        );
-        if audit || DERIVED.contains(&change.table) {
-            continue;
-        }
         let id = if new_ids.contains(&change.id.as_str()) {
             "new"
         } else {
@@ -150,6 +164,7 @@ pub fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::durable::projection::related::tests as related;
 
     fn at(seconds: i64) -> DateTime<Utc> {
         DateTime::from_timestamp(1_800_000_000 + seconds, 0).unwrap()
@@ -169,11 +184,29 @@ mod tests {
 
     #[test]
     fn a_digest_knows_the_state_and_neither_the_clock_nor_new_ids() {
-        let one = digest(&[task("a", 1, at(0))], at(0), &["a"]);
-        assert_eq!(digest(&[task("b", 1, at(9))], at(9), &["b"]), one);
-        assert_ne!(digest(&[task("a", 2, at(0))], at(0), &["a"]), one);
-        assert_ne!(digest(&[task("a", 1, at(0))], at(0), &[]), one);
-        assert_ne!(digest(&[task("a", 1, at(1))], at(0), &["a"]), one);
+        let run = related::run("r", "i", 1, None).run;
+        let of = |task: RowChange, now, new: &[&str]| digest(&run, [&task], now, new);
+        let one = of(task("a", 1, at(0)), at(0), &["a"]);
+        assert_eq!(of(task("b", 1, at(9)), at(9), &["b"]), one);
+        assert_ne!(of(task("a", 2, at(0)), at(0), &["a"]), one);
+        assert_ne!(of(task("a", 1, at(0)), at(0), &[]), one);
+        assert_ne!(of(task("a", 1, at(1)), at(0), &["a"]), one);
+    }
+
+    #[test]
+    fn a_digest_knows_what_else_happened_to_the_run() {
+        let run = related::run("r", "i", 1, None).run;
+        let one = digest(&run, [], at(0), &[]);
+        let signalled = RunRow {
+            last_command_sequence: run.last_command_sequence + 1,
+            ..run.clone()
+        };
+        assert_ne!(digest(&signalled, [], at(0), &[]), one);
+        let moved_on = RunRow {
+            last_history_sequence: run.last_history_sequence + 1,
+            ..run
+        };
+        assert_ne!(digest(&moved_on, [], at(0), &[]), one);
     }
 
     #[test]

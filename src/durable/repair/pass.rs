@@ -4,7 +4,10 @@
 
 use serde::Serialize;
 
-use super::apply::{self, ApplyError, Goal, Judged};
+use super::{
+    apply::{self, ApplyError, Goal, Judged},
+    refusal::Refusal,
+};
 use crate::{
     db::{Db, DbError, Snapshot},
     durable::{
@@ -55,6 +58,9 @@ pub struct Report {
     /// Always none: ending an activity writes history, which is the engine's to write.
     pub activity_timeouts_enforced: usize,
     pub activity_timeout_failures: Vec<RunFailure>,
+    /// Ready tasks that only the engine's pass can publish; the engine has no key for it.
+    #[serde(skip)]
+    pub left_to_the_engine: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -123,7 +129,9 @@ pub async fn pass(db: &Db, judged: Judged<'_>, asked: &Asked) -> Result<Report, 
     };
     for (task_id, run_id) in found.tasks {
         match turn.repair(&run_id, Goal::Task(&task_id)).await {
-            Ok(done) => report.repaired_existing_tasks += usize::from(done),
+            Ok(Turned::Repaired) => report.repaired_existing_tasks += 1,
+            Ok(Turned::LeftToTheEngine) => report.left_to_the_engine += 1,
+            Ok(Turned::NotNeeded) => {}
             Err(message) => report.existing_task_failures.push(TaskFailure {
                 candidate_id: task_id,
                 message,
@@ -132,7 +140,7 @@ pub async fn pass(db: &Db, judged: Judged<'_>, asked: &Asked) -> Result<Report, 
     }
     for run_id in found.runs {
         match turn.repair(&run_id, Goal::MissingTask).await {
-            Ok(done) => report.repaired_missing_tasks += usize::from(done),
+            Ok(done) => report.repaired_missing_tasks += usize::from(done == Turned::Repaired),
             Err(message) => report
                 .missing_run_failures
                 .push(RunFailure { run_id, message }),
@@ -140,7 +148,9 @@ pub async fn pass(db: &Db, judged: Judged<'_>, asked: &Asked) -> Result<Report, 
     }
     for run_id in found.overdue_runs {
         match turn.repair(&run_id, Goal::Deadline).await {
-            Ok(done) => report.deadline_expired_tasks_created += usize::from(done),
+            Ok(done) => {
+                report.deadline_expired_tasks_created += usize::from(done == Turned::Repaired);
+            }
             Err(message) => report
                 .deadline_expired_failures
                 .push(RunFailure { run_id, message }),
@@ -159,20 +169,29 @@ struct Turn<'a> {
     dry_run: bool,
 }
 
+/// What became of a candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turned {
+    Repaired,
+    LeftToTheEngine,
+    /// Nothing to repair any more, or nothing a pass may repair.
+    NotNeeded,
+}
+
 impl Turn<'_> {
-    /// Whether it was repaired; false when there is nothing to repair any more.
-    async fn repair(self, run_id: &str, goal: Goal<'_>) -> Result<bool, String> {
+    async fn repair(self, run_id: &str, goal: Goal<'_>) -> Result<Turned, String> {
         let done = if self.dry_run {
             apply::preview(self.db, self.judged, run_id, goal).await
         } else {
             apply::repair(self.db, self.judged, run_id, goal, None).await
         };
         match done {
-            Ok(_) => Ok(true),
-            Err(ApplyError::Refused(_) | ApplyError::StateChanged | ApplyError::NoSuchRun(_)) => {
-                Ok(false)
+            Ok(_) => Ok(Turned::Repaired),
+            Err(ApplyError::Refused(Refusal::ToBePublished { .. })) => Ok(Turned::LeftToTheEngine),
+            Err(ApplyError::Refused(_) | ApplyError::NoSuchRun(_)) => Ok(Turned::NotNeeded),
+            Err(error @ (ApplyError::StateChanged | ApplyError::LostRaces | ApplyError::Db(_))) => {
+                Err(error.to_string())
             }
-            Err(ApplyError::Db(error)) => Err(error.to_string()),
         }
     }
 }

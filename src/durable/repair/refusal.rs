@@ -25,8 +25,22 @@ pub enum Refusal {
     LocalActivity,
     /// The command that records the repair could not be written in the run's own codec.
     UnsupportedCodec { codec: String },
-    /// Another open task exists that no rule accounts for.
+    /// Another task is open, or not known to be over.
     OpenTask { id: String },
+    /// The task is ready; a pass of ours cannot put it into the queue its workers listen to.
+    ToBePublished { id: String },
+    /// A worker's backend refused the task, which no repair changes.
+    ClaimFailed { id: String },
+    /// A try of the activity may be running, or may have come to something.
+    AttemptNotOver { id: String },
+    /// A row the plan would stand on holds what cannot be read.
+    Unreadable {
+        table: &'static str,
+        column: &'static str,
+        id: String,
+    },
+    /// So many of the run's values cannot be read that not all of them are known.
+    TooMuchUnreadable,
     /// Nudging only makes the engine rebuild a missing task.
     NothingToNudge,
 }
@@ -43,6 +57,10 @@ impl Refusal {
             Self::LocalActivity => "local_activity",
             Self::UnsupportedCodec { .. } => "unsupported_codec",
             Self::OpenTask { .. } => "open_task",
+            Self::ToBePublished { .. } => "to_be_published",
+            Self::ClaimFailed { .. } => "claim_failed",
+            Self::AttemptNotOver { .. } => "attempt_not_over",
+            Self::Unreadable { .. } | Self::TooMuchUnreadable => "unreadable_rows",
             Self::NothingToNudge => "nothing_to_nudge",
         }
     }
@@ -73,6 +91,21 @@ impl Refusal {
             }
             Self::OpenTask { id } => {
                 format!("Task {id} is still open; a second one beside it is never made.")
+            }
+            Self::ToBePublished { id } => format!(
+                "Task {id} is ready; only the engine's own repair pass can publish it where workers listen to a queue."
+            ),
+            Self::ClaimFailed { id } => format!(
+                "A worker was refused task {id}. The engine offers it again by itself; what refused it has to be put right."
+            ),
+            Self::AttemptNotOver { id } => format!(
+                "Attempt {id} of the activity is not known to have failed: its code may be running, or may have run."
+            ),
+            Self::Unreadable { table, column, id } => format!(
+                "{column} of row {id} of {table} cannot be read, and a repair would rest on it."
+            ),
+            Self::TooMuchUnreadable => {
+                "Too many values of this run cannot be read for a repair to rest on them.".to_owned()
             }
             Self::NothingToNudge => "The engine's repair pass sees this by itself; a nudge adds nothing. Only --repair-mode direct does more.".to_owned(),
         }

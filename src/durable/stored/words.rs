@@ -223,6 +223,11 @@ impl TaskStatus {
     pub fn is_open(&self) -> bool {
         matches!(self, Self::Ready | Self::Leased)
     }
+
+    /// Nobody will take it any more. A word we do not know may be that of a task at work.
+    pub fn is_over(&self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
+    }
 }
 
 words! {
@@ -244,6 +249,16 @@ words! {
         Failed = "failed",
         Cancelled = "cancelled",
         Expired = "expired",
+    }
+}
+
+impl AttemptStatus {
+    /// Nobody works on it any more. A word we do not know may be that of one at work.
+    pub fn is_over(&self) -> bool {
+        matches!(
+            self,
+            Self::Completed | Self::Failed | Self::Cancelled | Self::Expired
+        )
     }
 }
 

@@ -10,6 +10,7 @@ use axum::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tracing::Instrument as _;
 
 use super::runs::not_found;
 use crate::{
@@ -188,7 +189,12 @@ async fn answer(
     let refused = |code: &str, message: String| {
         tracing::info!(run_id, code, "repair refused");
         let reply = Reply {
-            outcome: "repair_not_needed",
+            // The engine's words for what it turns away; it accepts the rest, and does nothing.
+            outcome: match code {
+                "run_closed" => "rejected_not_active",
+                "selected_run_not_current" => "rejected_not_current",
+                _ => "repair_not_needed",
+            },
             command_status: Some("rejected"),
             rejection_reason: Some(code),
             message: Some(message),
@@ -197,14 +203,16 @@ async fn answer(
         Ok((StatusCode::CONFLICT, Json(json!(reply))).into_response())
     };
     match done {
-        Ok(plan) => {
-            tracing::info!(run_id, kind = plan.kind.code(), mode = ?plan.mode, "repaired");
-            Ok(Json(json!(reply.done(&plan, reason.as_deref()))).into_response())
-        }
+        Ok(plan) => Ok(Json(json!(reply.done(&plan, reason.as_deref()))).into_response()),
         Err(ApplyError::Refused(refusal)) => refused(refusal.code(), refusal.words()),
         Err(ApplyError::StateChanged) => refused(
             "state_changed",
             "The run has changed since the repair was previewed; nothing was written.".to_owned(),
+        ),
+        Err(ApplyError::LostRaces) => refused(
+            "state_changed",
+            "Others kept changing the run while it was being repaired; nothing was written."
+                .to_owned(),
         ),
         Err(ApplyError::NoSuchRun(id)) => Err(not_found(&format!("Run {id}"))),
         Err(ApplyError::Db(error)) => Err(error.into()),
@@ -231,9 +239,16 @@ pub async fn carry_out(
     let (app, db, run_id) = (app.clone(), repairs.db.clone(), run_id.to_owned());
     let repair = async move {
         let goal = Goal::Asked(&request);
-        repair::repair(&db, judged(&app), &run_id, goal, previewed.as_deref()).await
+        let done = repair::repair(&db, judged(&app), &run_id, goal, previewed.as_deref()).await;
+        // Here, because whoever asked may have left; and with the reason, of which a nudge leaves
+        // no other record.
+        if let Ok(plan) = &done {
+            let (kind, reason) = (plan.kind.code(), request.reason.as_deref());
+            tracing::info!(run_id, kind, mode = ?plan.mode, reason, "repaired");
+        }
+        done
     };
-    tokio::spawn(repair)
+    tokio::spawn(repair.in_current_span())
         .await
         .map_err(|error| AppError::internal("a repair did not end", error))
 }

@@ -1,6 +1,8 @@
 //! A plan in the making: the rows to write, and the run as it will be when they are written.
 
+use super::By;
 use crate::durable::{
+    engine_config::EngineConfig,
     projection::Projected,
     repair::{
         change::{Guard, RowChange},
@@ -12,6 +14,7 @@ use crate::durable::{
 
 #[derive(Debug)]
 pub(super) struct Draft<'a> {
+    pub by: By,
     pub p: &'a Projected<'a>,
     pub ids: &'a NewIds,
     pub after: RunSnapshot,
@@ -19,8 +22,9 @@ pub(super) struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    pub fn new(p: &'a Projected<'a>, ids: &'a NewIds) -> Self {
+    pub fn new(p: &'a Projected<'a>, by: By, ids: &'a NewIds) -> Self {
         Self {
+            by,
             p,
             ids,
             after: p.cx.snapshot.clone(),
@@ -44,16 +48,32 @@ impl<'a> Draft<'a> {
             .extend(RowChange::update(table, id, before, after, guards));
     }
 
-    /// The task as workers may take it. Where they poll, that is all it takes; where they listen
-    /// to a queue, the engine's pass publishes it when its patience, which counts from now, ends.
+    /// The task as workers may take it. Where they poll, that is all it takes, and is when it was
+    /// offered. Where they listen to a queue, only the engine publishes it: an error it met doing
+    /// so stands until it succeeds.
     pub fn offered(&self, task: &TaskRow) -> TaskRow {
-        TaskRow {
-            last_dispatch_attempt_at: Some(self.p.cx.now),
-            last_dispatched_at: Some(self.p.cx.now),
-            last_dispatch_error: None,
+        let now = Some(self.p.cx.now);
+        let mut offered = TaskRow {
             repair_available_at: None,
-            updated_at: Some(self.p.cx.now),
+            updated_at: now,
             ..task.clone()
+        };
+        let polled = is_polled(self.p.cx.config);
+        // The engine's patience counts from here. An operator asks once, and would otherwise find
+        // the run in need of the same repair at once; a pass that came again and again before
+        // that patience ends would keep the engine from ever publishing the task.
+        if polled || self.by == By::Operator {
+            offered.last_dispatch_attempt_at = now;
+            offered.last_dispatched_at = now;
         }
+        if polled {
+            offered.last_dispatch_error = None;
+        }
+        offered
     }
+}
+
+/// Whether workers fetch their tasks themselves.
+pub(super) fn is_polled(config: &EngineConfig) -> bool {
+    config.text("task_dispatch_mode") == Some("poll")
 }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use super::{Kind, Made, draft::Draft, restore};
+use super::{Kind, Made, draft::Draft, footing, restore};
 use crate::durable::{
     projection::{
         Projected,
@@ -54,6 +54,7 @@ impl New {
 pub(super) fn create(draft: &mut Draft<'_>) -> Result<Made, Refusal> {
     let p = draft.p;
     refuse_beside_another(p)?;
+    footing::of_a_missing_task(p)?;
     let standing = &p.standing;
     let timed = standing.resume_source_kind.as_deref() == Some("timer");
     let new = match &standing.wait_kind {
@@ -78,37 +79,43 @@ pub(super) fn deadline(draft: &mut Draft<'_>) -> Result<Made, Refusal> {
     if !past(run.execution_deadline_at) && !past(run.run_deadline_at) {
         return Err(Refusal::Blocked(RepairBlockedReason::RepairNotNeeded));
     }
-    if let Some(id) = open_workflow_task(p) {
-        return Err(Refusal::OpenTask { id });
+    // Tasks of steps do not close a run; one of a kind we do not know might.
+    let closes = |task: &&TaskRow| !matches!(task.task_type, TaskType::Activity | TaskType::Timer);
+    if let Some(task) = not_over(p).find(closes) {
+        return Err(Refusal::OpenTask {
+            id: task.id.clone(),
+        });
     }
     let payload = json!({"reason": "deadline_expired"});
     let new = New::workflow(Kind::DeadlineExpired, Some(p.cx.now), payload);
     Ok(insert(draft, new))
 }
 
-fn open_workflow_task(p: &Projected<'_>) -> Option<String> {
-    let open = |task: &&TaskRow| task.task_type == TaskType::Workflow && task.status.is_open();
-    let tasks = &p.cx.snapshot.tasks;
-    tasks.iter().find(open).map(|task| task.id.clone())
+/// Tasks that are open, and those of which it is not known that they are not.
+fn not_over<'p>(p: &'p Projected<'_>) -> impl Iterator<Item = &'p TaskRow> {
+    let tasks = p.cx.snapshot.tasks.iter();
+    tasks.filter(|task| !task.status.is_over())
 }
 
-/// Where another task is open, a second one is never made beside it: only an accepted update,
-/// which tasks of other steps do not serve, may have one.
+/// Where another task is open, whatever it is for, a second one is never made beside it.
 fn refuse_beside_another(p: &Projected<'_>) -> Result<(), Refusal> {
     let patience = Patience::of(p.cx.config);
-    let open = || {
-        let tasks = p.cx.snapshot.tasks.iter();
-        tasks.filter(|task| task.status.is_open())
-    };
-    let waiting = open().find(|task| Health::of(task, p.cx.now, patience).dispatch_failed);
-    if let Some(until) = waiting.and_then(|task| task.repair_available_at) {
-        return Err(Refusal::DispatchBackoff { until });
+    for task in not_over(p) {
+        let health = Health::of(task, p.cx.now, patience);
+        if health.claim_failed {
+            return Err(Refusal::ClaimFailed {
+                id: task.id.clone(),
+            });
+        }
+        if let (true, Some(until)) = (health.dispatch_failed, task.repair_available_at) {
+            return Err(Refusal::DispatchBackoff { until });
+        }
     }
-    let in_the_way = match p.standing.wait_kind {
-        Some(WaitKind::Update) => open_workflow_task(p),
-        _ => open().next().map(|task| task.id.clone()),
-    };
-    in_the_way.map_or(Ok(()), |id| Err(Refusal::OpenTask { id }))
+    not_over(p).next().map_or(Ok(()), |task| {
+        Err(Refusal::OpenTask {
+            id: task.id.clone(),
+        })
+    })
 }
 
 /// The activity nobody has begun: its task, and its execution where that is gone too.
@@ -123,6 +130,7 @@ fn activity(draft: &mut Draft<'_>) -> Result<New, Refusal> {
     if known.local_activity {
         return Err(Refusal::LocalActivity);
     }
+    let spent = footing::spent_attempts(p, &known.id)?;
     let row =
         p.cx.snapshot
             .executions
@@ -132,7 +140,7 @@ fn activity(draft: &mut Draft<'_>) -> Result<New, Refusal> {
         Some(row) if row.status == ActivityStatus::Pending => row.clone(),
         // Its code may be running, or may have run.
         Some(_) => return Err(gone(&format!("activity {}", known.id))),
-        None => restore::execution(draft, known)?,
+        None => restore::execution(draft, known, spent)?,
     };
     let run = &p.cx.snapshot.run;
     Ok(New {
@@ -147,7 +155,7 @@ fn activity(draft: &mut Draft<'_>) -> Result<New, Refusal> {
         connection: execution.connection.or_else(|| run.connection.clone()),
         queue: execution.queue.or_else(|| run.queue.clone()),
         // One less, and every claim would die on the number of a try that has been.
-        attempt_count: execution.attempt_count.max(0),
+        attempt_count: execution.attempt_count.max(spent),
     })
 }
 

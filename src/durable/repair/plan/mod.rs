@@ -3,6 +3,7 @@
 
 mod audit;
 mod draft;
+mod footing;
 mod missing;
 mod recover;
 mod restore;
@@ -10,13 +11,13 @@ mod summary;
 mod words;
 
 use super::{
-    change::{self, RowChange},
+    change::{self, Guard, RowChange},
     refusal::Refusal,
     request::{Mode, NewIds, Request},
 };
 use crate::durable::{
     projection::{Projected, liveness::Standing, repair_gate},
-    stored::{CommandRow, LivenessState, RepairBlockedReason, RunSummary, TaskRow},
+    stored::{AsCell as _, CommandRow, LivenessState, RepairBlockedReason, RunSummary, TaskRow},
 };
 use draft::Draft;
 pub use words::Words;
@@ -26,7 +27,6 @@ pub use words::Words;
 pub enum Kind {
     DispatchOverdue,
     DispatchFailed,
-    ClaimFailed,
     LeaseExpired,
     ReplayBlocked,
     MissingActivityTask,
@@ -45,7 +45,6 @@ impl Kind {
         match self {
             Self::DispatchOverdue => "dispatch_overdue",
             Self::DispatchFailed => "dispatch_failed",
-            Self::ClaimFailed => "claim_failed",
             Self::LeaseExpired => "lease_expired",
             Self::ReplayBlocked => "replay_blocked",
             Self::MissingActivityTask => "missing_activity_task",
@@ -102,13 +101,13 @@ pub struct RepairPlan {
 /// The repair an operator asks for.
 pub fn plan(p: &Projected<'_>, request: &Request, ids: &NewIds) -> Result<RepairPlan, Refusal> {
     repair_gate::now(p).map_err(Refusal::Blocked)?;
-    let mut draft = Draft::new(p, ids);
+    let mut draft = Draft::new(p, By::Operator, ids);
     let made = match recover::first(p) {
-        Some((task, kind)) => recover::recover(&mut draft, task, kind, By::Operator)?,
+        Some((task, kind)) => recover::recover(&mut draft, task, kind)?,
         None => missing::create(&mut draft)?,
     };
     match request.mode {
-        Mode::Nudge => nudge(p, &made, ids),
+        Mode::Nudge => nudge(&draft, &made),
         Mode::Direct => {
             let command = audit::record(&mut draft, request, &made)?;
             Ok(finish(draft, &made, Some(command)))
@@ -123,8 +122,15 @@ pub fn of_task(p: &Projected<'_>, task_id: &str, ids: &NewIds) -> Result<RepairP
     let task = p.cx.snapshot.tasks.iter().find(|task| task.id == task_id);
     let task = task.ok_or_else(|| not_needed.clone())?;
     let kind = recover::in_transport(p.cx, task).ok_or(not_needed)?;
-    let mut draft = Draft::new(p, ids);
-    let made = recover::recover(&mut draft, task, kind, By::Pass)?;
+    // It is ready, and only waits for the engine to tell a worker of it.
+    let is_ready = matches!(kind, Kind::DispatchOverdue | Kind::DispatchFailed);
+    if is_ready && !draft::is_polled(p.cx.config) {
+        return Err(Refusal::ToBePublished {
+            id: task_id.to_owned(),
+        });
+    }
+    let mut draft = Draft::new(p, By::Pass, ids);
+    let made = recover::recover(&mut draft, task, kind)?;
     Ok(finish(draft, &made, None))
 }
 
@@ -136,7 +142,7 @@ pub fn of_missing(p: &Projected<'_>, ids: &NewIds) -> Result<RepairPlan, Refusal
     {
         return Err(Refusal::Blocked(RepairBlockedReason::RepairNotNeeded));
     }
-    let mut draft = Draft::new(p, ids);
+    let mut draft = Draft::new(p, By::Pass, ids);
     let made = missing::create(&mut draft)?;
     Ok(finish(draft, &made, None))
 }
@@ -144,7 +150,7 @@ pub fn of_missing(p: &Projected<'_>, ids: &NewIds) -> Result<RepairPlan, Refusal
 /// What the engine's pass does for a run past its deadline: the workflow task that will close it.
 pub fn of_deadline(p: &Projected<'_>, ids: &NewIds) -> Result<RepairPlan, Refusal> {
     open_and_current(p)?;
-    let mut draft = Draft::new(p, ids);
+    let mut draft = Draft::new(p, By::Pass, ids);
     let made = missing::deadline(&mut draft)?;
     Ok(finish(draft, &made, None))
 }
@@ -171,13 +177,19 @@ fn finish(mut draft: Draft<'_>, made: &Made, command: Option<CommandRow>) -> Rep
         command,
         after,
         words: words::direct(p, made, &draft.changes),
-        digest: change::digest(&draft.changes, p.cx.now, &draft.ids.all()),
+        digest: change::digest(
+            &p.cx.snapshot.run,
+            change::of_substance(&draft.changes),
+            p.cx.now,
+            &draft.ids.all(),
+        ),
         changes: draft.changes,
     }
 }
 
 /// Two columns of the stored summary, which make the engine's pass look at the run.
-fn nudge(p: &Projected<'_>, made: &Made, ids: &NewIds) -> Result<RepairPlan, Refusal> {
+fn nudge(draft: &Draft<'_>, made: &Made) -> Result<RepairPlan, Refusal> {
+    let p = draft.p;
     if !made.inserted {
         return Err(Refusal::NothingToNudge);
     }
@@ -193,7 +205,10 @@ fn nudge(p: &Projected<'_>, made: &Made, ids: &NewIds) -> Result<RepairPlan, Ref
         &summary.id,
         summary.cells(),
         nudged.cells(),
-        Vec::new(),
+        vec![
+            Guard::Is("liveness_state", summary.liveness_state.cell()),
+            Guard::Is("next_task_id", summary.next_task_id.cell()),
+        ],
     );
     let changes = vec![change.ok_or(Refusal::NothingToNudge)?];
     Ok(RepairPlan {
@@ -206,7 +221,14 @@ fn nudge(p: &Projected<'_>, made: &Made, ids: &NewIds) -> Result<RepairPlan, Ref
         command: None,
         after: p.standing.clone(),
         words: words::nudge(p, made),
-        digest: change::digest(&changes, p.cx.now, &ids.all()),
+        // What the engine is brought to write counts too: without it, and of two columns that
+        // hold the same before every nudge, one state could not be told from another.
+        digest: change::digest(
+            &p.cx.snapshot.run,
+            draft.changes.iter().chain(&changes),
+            p.cx.now,
+            &draft.ids.all(),
+        ),
         changes,
     })
 }

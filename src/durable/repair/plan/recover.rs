@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use serde_json::Value;
 
-use super::{By, Kind, Made, draft::Draft};
+use super::{By, Kind, Made, draft::Draft, footing};
 use crate::durable::{
     projection::{
         Context, Projected,
@@ -47,25 +47,23 @@ fn cause(cx: Context<'_>, task: &TaskRow) -> Option<Kind> {
     in_transport(cx, task)
 }
 
-/// What is wrong with a task on its way to a worker, if repair may act on it now.
+/// What is wrong with a task on its way to a worker, if repair may act on it now. Where a worker
+/// was refused it, nothing is wrong with its way.
 pub(super) fn in_transport(cx: Context<'_>, task: &TaskRow) -> Option<Kind> {
     let health = Health::of(task, cx.now, Patience::of(cx.config));
     match health {
         _ if health.lease_expired => Some(Kind::LeaseExpired),
+        _ if health.claim_failed => None,
         _ if health.dispatch_retry_due => Some(Kind::DispatchFailed),
-        _ if health.claim_retry_due => Some(Kind::ClaimFailed),
         _ if health.dispatch_overdue => Some(Kind::DispatchOverdue),
         _ => None,
     }
 }
 
-pub(super) fn recover(
-    draft: &mut Draft<'_>,
-    task: &TaskRow,
-    kind: Kind,
-    by: By,
-) -> Result<Made, Refusal> {
+pub(super) fn recover(draft: &mut Draft<'_>, task: &TaskRow, kind: Kind) -> Result<Made, Refusal> {
     let now = draft.p.cx.now;
+    let execution_id = payload_of(task).activity_execution_id.0;
+    footing::of_a_task(draft.p, task, execution_id.as_deref().unwrap_or_default())?;
     let mut recorded = TaskRow {
         repair_count: task.repair_count + 1,
         repair_available_at: None,
@@ -74,7 +72,7 @@ pub(super) fn recover(
     };
     // A task from before its run had a marker gets it.
     let marker = task.compatibility.as_deref().unwrap_or_default();
-    if by == By::Pass && marker.trim().is_empty() {
+    if draft.by == By::Pass && marker.trim().is_empty() {
         let of_run = draft.p.cx.snapshot.run.compatibility.clone();
         recorded.compatibility = of_run.or(recorded.compatibility);
     }
@@ -100,7 +98,7 @@ pub(super) fn recover(
         recorded.payload = unblocked(&task.payload);
     }
     if kind == Kind::LeaseExpired && task.task_type == TaskType::Activity {
-        expire_attempt(draft, &mut recorded);
+        expire_attempt(draft, &mut recorded, execution_id.as_deref())?;
     }
     let offered = draft.offered(&recorded);
     draft.update(
@@ -136,18 +134,22 @@ fn unblocked(payload: &Raw) -> Raw {
 
 /// Closes the try whose worker is gone. Its number is spent: a late outcome finds it closed, and
 /// the next try gets the next number.
-fn expire_attempt(draft: &mut Draft<'_>, task: &mut TaskRow) {
+fn expire_attempt(
+    draft: &mut Draft<'_>,
+    task: &mut TaskRow,
+    execution_id: Option<&str>,
+) -> Result<(), Refusal> {
     let snapshot = draft.p.cx.snapshot;
     let now = draft.p.cx.now;
-    let execution_id = payload_of(task).activity_execution_id.0;
     let execution = snapshot
         .executions
         .iter()
-        .find(|row| Some(&row.id) == execution_id.as_ref());
+        .find(|row| Some(row.id.as_str()) == execution_id);
     let Some((execution, number)) = execution.and_then(|row| Some((row, attempt_number(row)?)))
     else {
-        return;
+        return Ok(());
     };
+    footing::no_attempt_is_leased(draft.p, &execution.id)?;
     task.attempt_count = task.attempt_count.max(number);
     let current = execution.current_attempt_id.as_deref();
     let known = snapshot
@@ -209,6 +211,7 @@ fn expire_attempt(draft: &mut Draft<'_>, task: &mut TaskRow) {
             }
         }
     }
+    Ok(())
 }
 
 fn close_attempt(draft: &mut Draft<'_>, row: &AttemptRow) {

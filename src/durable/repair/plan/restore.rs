@@ -18,7 +18,11 @@ use crate::{
 
 /// The execution of an activity that history knows to be pending. Its deadlines are not in
 /// history: it comes back without.
-pub(super) fn execution(draft: &mut Draft<'_>, known: &Activity) -> Result<ExecutionRow, Refusal> {
+pub(super) fn execution(
+    draft: &mut Draft<'_>,
+    known: &Activity,
+    spent_attempts: i64,
+) -> Result<ExecutionRow, Refusal> {
     let run = &draft.p.cx.snapshot.run;
     let refused = || Refusal::NotRestorable {
         what: format!("activity {}", known.id),
@@ -49,7 +53,7 @@ pub(super) fn execution(draft: &mut Draft<'_>, known: &Activity) -> Result<Execu
         exception: None,
         connection: known.connection.clone().or_else(|| run.connection.clone()),
         queue: known.queue.clone().or_else(|| run.queue.clone()),
-        attempt_count: known.attempt_count,
+        attempt_count: known.attempt_count.max(spent_attempts),
         current_attempt_id: None,
         retry_policy: Raw(known
             .retry_policy

@@ -1,8 +1,8 @@
 //! A plan in words: what it will do, what it will not, and what must be true for the run to go on.
 
-use super::{Kind, Made};
+use super::{Kind, Made, draft::is_polled};
 use crate::durable::{
-    projection::{Projected, context::stamp, fleet, transport::Patience},
+    projection::{Projected, context::stamp, fleet, tasks::payload_of, transport::Patience},
     repair::change::{Action, RowChange},
     stored::{AttemptRow, ExecutionRow, TaskType, TimerRow, UpdateRow},
 };
@@ -51,7 +51,7 @@ fn main_effect(made: &Made) -> String {
     let task = &made.task;
     let at = task.available_at.map(stamp);
     match made.kind {
-        Kind::DispatchOverdue | Kind::DispatchFailed | Kind::ClaimFailed => {
+        Kind::DispatchOverdue | Kind::DispatchFailed => {
             format!(
                 "Offer {} task {} to workers again.",
                 task.task_type, task.id
@@ -142,6 +142,14 @@ fn needs(p: &Projected<'_>, made: &Made) -> Vec<String> {
     let task = &made.task;
     let (connection, queue) = (task.connection.as_deref(), task.queue.as_deref());
     let mut needs = Vec::new();
+    // Of the task as it is: what says that it is blocked is gone from the one that is made.
+    let blocked = p.cx.snapshot.tasks.iter().find(|row| row.id == task.id);
+    if let Some(class) = blocked.and_then(|row| payload_of(row).replay_blocked_exception_class.0) {
+        needs.push(format!(
+            "Exception class {class}, which history holds, must exist again or be given an alias under \
+             workflows.v2.types.exception_class_aliases; until then the task blocks again."
+        ));
+    }
     let workers = fleet::workers(p.cx, task.compatibility.as_deref(), connection, queue);
     if !workers.iter().any(|worker| worker.supports_required) {
         needs.push(format!(
@@ -149,7 +157,7 @@ fn needs(p: &Projected<'_>, made: &Made) -> Vec<String> {
             queue.unwrap_or("default")
         ));
     }
-    if p.cx.config.text("task_dispatch_mode") != Some("poll") {
+    if !is_polled(p.cx.config) {
         needs.push(format!(
             "Where workers listen to a queue, the engine's repair pass must publish the task. It does so after {} s if it covers {}: workflow:v2:repair-pass --run-id={}.",
             Patience::of(p.cx.config).redispatch_after_seconds,

@@ -43,6 +43,7 @@ pub struct TaskPayload {
     pub child_workflow_run_id: Text,
     pub replay_blocked: Flag,
     pub replay_blocked_reason: Text,
+    pub replay_blocked_exception_class: Text,
     pub replay_blocked_workflow_sequence: Int,
     pub replay_blocked_condition_wait_id: Text,
     pub replay_blocked_recorded_condition_key: Text,

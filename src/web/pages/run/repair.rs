@@ -148,14 +148,13 @@ pub async fn ask(
     .await?
     {
         Ok(plan) => {
-            tracing::info!(run_id = run.run_id, kind = plan.kind.code(), "repaired");
             let state = Stage::Done {
                 command_id: plan.command.as_ref().map(|command| command.id.clone()),
                 offer: Offer::of(&app, &plan),
             };
             respond(StatusCode::OK, layout, run, state, asked, vec![])
         }
-        Err(ApplyError::StateChanged | ApplyError::Refused(_)) => {
+        Err(ApplyError::StateChanged | ApplyError::LostRaces | ApplyError::Refused(_)) => {
             let state = offered(&app, &run).await?;
             respond(StatusCode::CONFLICT, layout, run, state, asked, vec![])
         }
@@ -214,7 +213,7 @@ async fn offered(app: &App, run: &Named) -> Result<Stage, AppError> {
             words: refusal.words(),
         }),
         Err(ApplyError::Db(error)) => Err(error.into()),
-        Err(ApplyError::NoSuchRun(_) | ApplyError::StateChanged) => {
+        Err(ApplyError::NoSuchRun(_) | ApplyError::StateChanged | ApplyError::LostRaces) => {
             Err(missing(&run.instance_id, Some(&run.run_id)))
         }
     }
@@ -246,7 +245,7 @@ fn problems(run: &Named, asked: &Asked) -> Vec<String> {
 /// What is wrong with a reason.
 pub fn reason_problem(reason: &str) -> Option<String> {
     match reason.trim().chars().count() {
-        0 => Some("Say why: the reason is recorded with the repair.".to_owned()),
+        0 => Some("Say why: the reason is kept with the repair.".to_owned()),
         n if n > REASON => Some(format!("The reason has at most {REASON} characters.")),
         _ => None,
     }

@@ -1,0 +1,89 @@
+//! What a plan stands on must be sure: a row that could not be taken as it stands may say the
+//! opposite of what was made of it, and a try that is not over may still be running.
+
+use crate::durable::{
+    projection::{Projected, notices::notices},
+    repair::refusal::Refusal,
+    stored::{
+        AttemptRow, AttemptStatus, ExecutionRow, HistoryEvent, Notice, Problem, SignalRow, TaskRow,
+        TimerRow, UpdateRow,
+    },
+};
+
+/// A task is missing only if everything that could account for it can be read.
+pub(super) fn of_a_missing_task(p: &Projected<'_>) -> Result<(), Refusal> {
+    const TABLES: [&str; 7] = [
+        TaskRow::TABLE,
+        ExecutionRow::TABLE,
+        AttemptRow::TABLE,
+        TimerRow::TABLE,
+        SignalRow::TABLE,
+        UpdateRow::TABLE,
+        HistoryEvent::TABLE,
+    ];
+    legible(p, |notice| TABLES.contains(&notice.table))
+}
+
+/// A task that is there is judged by its own row, and by those of the activity it is for.
+pub(super) fn of_a_task(p: &Projected<'_>, task: &TaskRow, execution: &str) -> Result<(), Refusal> {
+    let attempts = &p.cx.snapshot.attempts;
+    let of_activity = |id: &str| {
+        let mut attempts = attempts.iter();
+        attempts.any(|row| row.id == id && row.activity_execution_id == execution)
+    };
+    legible(p, |notice| match notice.table {
+        TaskRow::TABLE => notice.id == task.id,
+        ExecutionRow::TABLE => notice.id == execution,
+        AttemptRow::TABLE => of_activity(&notice.id),
+        _ => false,
+    })
+}
+
+fn legible(p: &Projected<'_>, counts: impl Fn(&Notice) -> bool) -> Result<(), Refusal> {
+    let notices = notices(p.cx.snapshot);
+    // A far time is strange, but it is what is stored.
+    let broken = |notice: &&Notice| notice.problem != Problem::ImplausibleTime && counts(notice);
+    if let Some(notice) = notices.list().iter().find(broken) {
+        return Err(Refusal::Unreadable {
+            table: notice.table,
+            column: notice.column,
+            id: notice.id.clone(),
+        });
+    }
+    if notices.left_out() > 0 {
+        return Err(Refusal::TooMuchUnreadable);
+    }
+    Ok(())
+}
+
+/// The tries of an activity, whatever its own row says.
+pub(super) fn attempts<'p>(
+    p: &'p Projected<'_>,
+    execution: &'p str,
+) -> impl Iterator<Item = &'p AttemptRow> {
+    let attempts = p.cx.snapshot.attempts.iter();
+    attempts.filter(move |row| row.activity_execution_id == execution)
+}
+
+/// The last number a try of the activity has had, all of them having come to nothing. Where one
+/// has not, its code may be running, or may have run.
+pub(super) fn spent_attempts(p: &Projected<'_>, execution: &str) -> Result<i64, Refusal> {
+    let mut last = 0;
+    for row in attempts(p, execution) {
+        if !matches!(row.status, AttemptStatus::Failed | AttemptStatus::Expired) {
+            return Err(Refusal::AttemptNotOver { id: row.id.clone() });
+        }
+        last = last.max(row.attempt_number);
+    }
+    Ok(last)
+}
+
+/// Whoever holds a try under a lease that has not run out is at work, whatever the task says.
+pub(super) fn no_attempt_is_leased(p: &Projected<'_>, execution: &str) -> Result<(), Refusal> {
+    let at_work = |row: &&AttemptRow| {
+        !row.status.is_over() && row.lease_expires_at.is_some_and(|until| until > p.cx.now)
+    };
+    attempts(p, execution).find(at_work).map_or(Ok(()), |row| {
+        Err(Refusal::AttemptNotOver { id: row.id.clone() })
+    })
+}

@@ -1,0 +1,221 @@
+//! States that look like one a repair heals and are not: code may be running, a task may be there,
+//! or what the repair would rest on cannot be read. Each is one change away from a repair.
+
+use chrono::TimeDelta;
+use plimsoll::{
+    clock::Clock,
+    db::Statement,
+    demo::{Situation, catalogue, rows::InsertRow, write::write},
+    durable::{
+        engine_config::EngineConfig,
+        repair::{self, ApplyError, Goal, Judged, Refusal, RepairPlan},
+        stored::Cell,
+    },
+};
+
+use crate::{
+    repair_conformance::by_run,
+    rig::{TestDb, on_every_database},
+    row_diff,
+    shop::now,
+};
+
+/// The situation, laid out in an empty database.
+async fn given(db: &TestDb, name: &str) -> Situation {
+    let mut situations = catalogue(now()).into_iter();
+    let situation = situations
+        .find(|s| s.name == name)
+        .expect("in the catalogue");
+    write(&db.writable, situation.rows.clone(), |_| ())
+        .await
+        .expect("the rows are written");
+    situation
+}
+
+async fn change(db: &TestDb, what: impl FnOnce(&mut Statement)) {
+    let mut tx = db.writable.write().await.expect("a transaction");
+    let mut q = tx.statement();
+    what(&mut q);
+    assert!(
+        tx.execute(q).await.expect("it is written") > 0,
+        "something is changed"
+    );
+    tx.commit().await.expect("a commit");
+}
+
+async fn add(db: &TestDb, row: InsertRow) {
+    write(&db.writable, vec![row], |_| ())
+        .await
+        .expect("the row is written");
+}
+
+fn attempt(situation: &Situation, execution: &str, status: &str) -> InsertRow {
+    InsertRow::new("activity_attempts")
+        .set("id", "01M7ATTEMPT0000000000000000")
+        .set("workflow_run_id", situation.run_id.as_str())
+        .set("activity_execution_id", execution)
+        .set("attempt_number", 3)
+        .set("status", status)
+        .time("started_at", Some(now() - TimeDelta::minutes(5)))
+        .time("lease_expires_at", Some(now() + TimeDelta::minutes(5)))
+}
+
+/// The activity of the one repair that this situation calls for.
+async fn activity_of(db: &TestDb, situation: &Situation) -> String {
+    let plan = asked(db, situation)
+        .await
+        .expect("it is repairable as it is");
+    let task = plan
+        .changes
+        .iter()
+        .find(|change| change.table == "workflow_tasks")
+        .expect("a task");
+    let Some(Cell::Json(payload)) = task.cell("payload") else {
+        panic!("a payload: {task:?}");
+    };
+    payload["activity_execution_id"]
+        .as_str()
+        .expect("an id")
+        .to_owned()
+}
+
+async fn asked(db: &TestDb, situation: &Situation) -> Result<RepairPlan, ApplyError> {
+    let (config, request) = (EngineConfig::defaults(), by_run());
+    let judged = Judged {
+        clock: Clock::Frozen(now()),
+        config: &config,
+    };
+    repair::preview(
+        &db.read_only,
+        judged,
+        &situation.run_id,
+        Goal::Asked(&request),
+    )
+    .await
+}
+
+/// It is refused, by an operator's repair and by a pass, and nothing is written.
+async fn refused(db: &TestDb, situation: &Situation) -> Refusal {
+    let (config, request) = (EngineConfig::defaults(), by_run());
+    let judged = Judged {
+        clock: Clock::Frozen(now()),
+        config: &config,
+    };
+    let before = row_diff::dump(&db.read_only).await;
+    let done = repair::repair(
+        &db.writable,
+        judged,
+        &situation.run_id,
+        Goal::MissingTask,
+        None,
+    )
+    .await;
+    assert!(matches!(done, Err(ApplyError::Refused(_))), "{done:?}");
+    let done = repair::repair(
+        &db.writable,
+        judged,
+        &situation.run_id,
+        Goal::Asked(&request),
+        None,
+    )
+    .await;
+    let Err(ApplyError::Refused(refusal)) = done else {
+        panic!("{done:?}");
+    };
+    assert_eq!(before, row_diff::dump(&db.read_only).await);
+    refusal
+}
+
+on_every_database! {
+    async fn a_task_whose_status_we_do_not_know_may_be_at_work(db: TestDb) {
+        let situation = given(&db, "signal-task-lost").await;
+        asked(&db, &situation).await.expect("it is repairable as it is");
+        change(&db, |q| {
+            q.push("update {workflow_tasks} set status = 'suspended' where workflow_run_id = ").bind(&situation.run_id);
+        }).await;
+        assert_eq!(refused(&db, &situation).await.code(), "open_task");
+    }
+
+    async fn no_task_is_made_beside_one_of_another_kind(db: TestDb) {
+        let situation = given(&db, "update-task-lost").await;
+        asked(&db, &situation).await.expect("it is repairable as it is");
+        let timer = InsertRow::new("workflow_tasks")
+            .set("id", "01m7timertask0000000000000")
+            .set("workflow_run_id", situation.run_id.as_str())
+            .set("task_type", "timer")
+            .set("status", "ready")
+            .set("payload", "[]")
+            .time("available_at", Some(now() + TimeDelta::hours(1)))
+            .stamps(now(), now());
+        add(&db, timer).await;
+        assert_eq!(refused(&db, &situation).await.code(), "open_task");
+    }
+
+    async fn an_activity_with_a_try_that_is_not_over_is_left_alone(db: TestDb) {
+        let situation = given(&db, "activity-task-and-execution-lost").await;
+        let activity = activity_of(&db, &situation).await;
+        add(&db, attempt(&situation, &activity, "running")).await;
+        for status in ["running", "completed", "cancelled", "suspended"] {
+            change(&db, |q| {
+                q.push("update {activity_attempts} set status = ").bind(status);
+            }).await;
+            let refusal = refused(&db, &situation).await;
+            // A word we do not know is unreadable before it is anything else.
+            assert!(["attempt_not_over", "unreadable_rows"].contains(&refusal.code()), "{status}: {refusal:?}");
+        }
+        change(&db, |q| {
+            q.push("update {activity_attempts} set status = 'failed'");
+        }).await;
+        let plan = asked(&db, &situation).await.expect("a try that failed stands in no way");
+        let count = |table| {
+            let row = plan.changes.iter().find(|change| change.table == table);
+            row.and_then(|row| row.cell("attempt_count").cloned())
+        };
+        assert_eq!(count("workflow_tasks"), Some(Cell::Int(3)), "its number is spent");
+        assert_eq!(count("activity_executions"), Some(Cell::Int(3)));
+    }
+
+    async fn a_live_try_outweighs_the_expired_lease_of_its_task(db: TestDb) {
+        let situation = given(&db, "lease-expired-activity").await;
+        asked(&db, &situation).await.expect("it is repairable as it is");
+        change(&db, |q| {
+            q.push("update {activity_attempts} set lease_expires_at = ").bind_time(now() + TimeDelta::seconds(30));
+        }).await;
+        assert_eq!(refused(&db, &situation).await.code(), "attempt_not_over");
+    }
+
+    async fn nothing_is_put_back_from_a_history_that_cannot_be_read(db: TestDb) {
+        let situation = given(&db, "activity-task-lost").await;
+        let activity = activity_of(&db, &situation).await;
+        add(&db, attempt(&situation, &activity, "failed")).await;
+        asked(&db, &situation).await.expect("it is repairable as it is");
+        change(&db, |q| {
+            q.push("update {workflow_history_events} set event_type = 'ActivityResumed' where sequence = 2 and workflow_run_id = ")
+                .bind(&situation.run_id);
+        }).await;
+        let refusal = refused(&db, &situation).await;
+        assert_eq!(refusal.code(), "unreadable_rows");
+        assert!(refusal.words().contains("event_type"), "{}", refusal.words());
+    }
+
+    async fn a_gap_in_the_history_may_hold_what_is_missing(db: TestDb) {
+        let situation = given(&db, "activity-task-lost").await;
+        asked(&db, &situation).await.expect("it is repairable as it is");
+        change(&db, |q| {
+            q.push("update {workflow_runs} set last_history_sequence = last_history_sequence + 1 where id = ")
+                .bind(&situation.run_id);
+        }).await;
+        assert_eq!(refused(&db, &situation).await.code(), "unreadable_rows");
+    }
+
+    async fn a_task_a_worker_was_refused_is_left_to_the_engine(db: TestDb) {
+        let situation = given(&db, "dispatch-failed").await;
+        asked(&db, &situation).await.expect("it is repairable as it is");
+        change(&db, |q| {
+            q.push("update {workflow_tasks} set last_claim_error = 'no such backend', last_claim_failed_at = ")
+                .bind_time(now() - TimeDelta::minutes(1))
+                .push(" where status = 'ready'");
+        }).await;
+        assert_eq!(refused(&db, &situation).await.code(), "claim_failed");
+    }
+}
