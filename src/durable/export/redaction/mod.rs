@@ -1,6 +1,6 @@
 //! What may not leave: a policy of rules over fixed slots of the bundle.
 //!
-//! A slot is a kind of value, wherever the bundle repeats it ([`slots`] has the table): a rule for
+//! A slot is a kind of value, wherever the bundle repeats it (`slots` has the table): a rule for
 //! `commands.*.payload` also covers the decoded copy in the timeline and the one inside events,
 //! and one for a failure's message also covers the sentences made of it.
 

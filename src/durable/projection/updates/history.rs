@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 
 use chrono::{DateTime, Utc};
-use serde_json::Value;
 
 use crate::durable::{
     projection::Context,
     stored::{
         EventType, HistoryEvent,
+        loose::Any,
         payloads::{command::CommandSnapshot, update::UpdateEvent},
     },
 };
@@ -144,16 +144,13 @@ impl<'a> Events<'a> {
     }
 
     /// What the first event with the key says of the arguments, null included.
-    pub fn arguments(&self) -> Option<Option<&'a Value>> {
-        self.all()
-            .find_map(|read| read.payload.arguments.seen())
-            .map(|value| value.as_ref())
+    pub fn arguments(&self) -> Option<&'a Any> {
+        self.all().find_map(|read| read.payload.arguments.seen())
     }
 
     /// The same of the result.
-    pub fn result(&self) -> Option<Option<&'a Value>> {
-        let result = self.completed?.payload.result.seen()?;
-        Some(result.as_ref())
+    pub fn result(&self) -> Option<&'a Any> {
+        self.completed?.payload.result.seen()
     }
 
     pub fn failure_id(&self) -> Option<String> {

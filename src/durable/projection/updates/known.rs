@@ -77,7 +77,7 @@ pub(super) fn update(
             shown: own_payload().map(CommandPayload::arguments),
         },
         Known::Row(..) | Known::Events(_) => match events.arguments() {
-            Some(value) => Typed::of_value(codec, value),
+            Some(value) => Typed::of_value(codec, value.as_ref()),
             None => Typed::of_text(codec, row.and_then(|row| row.arguments.as_deref())),
         },
     };
@@ -89,7 +89,7 @@ pub(super) fn update(
             let own = events
                 .completed
                 .and_then(|read| read.payload.payload_codec.as_deref());
-            Typed::of_value(own.or(codec), value)
+            Typed::of_value(own.or(codec), value.as_ref())
         }
         (None, None) => Typed::of_text(codec, row.and_then(|row| row.result.as_deref())),
     };
