@@ -3,7 +3,7 @@
 use plimsoll::{
     db::Dialect,
     demo::{
-        builder::{RunBuilder, Start, Step, Thrown, hours, mins, secs},
+        builder::{Policy, RunBuilder, Start, Step, Thrown, hours, mins, secs},
         write::write,
     },
 };
@@ -21,7 +21,8 @@ fn order(instance: &str, amount: i64, tries: usize) -> RunBuilder {
         .at(now() - hours(3));
     let charge = Step::new("charge").args(json!([{"amount": amount, "currency": "EUR"}]));
     run.run_step(charge, secs(2), &json!("ok"));
-    let ship = run.schedule(Step::new("ship").args(json!(["parcel"])));
+    let ship = Step::new("ship").args(json!(["parcel"]));
+    let ship = run.schedule(ship.policy(Policy::retry(3, &[60])));
     run.park();
     for _ in 1..tries {
         run.begin(ship)

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use plimsoll::{
     db::Dialect,
     demo::{
-        builder::{RunBuilder, Start, Step, Thrown, hours, mins, secs},
+        builder::{Policy as Tries, RunBuilder, Start, Step, Thrown, hours, mins, secs},
         write::write,
     },
     durable::{
@@ -92,7 +92,8 @@ fn runs() -> Vec<RunBuilder> {
             .at(now() - hours(2))
     };
     let mut done = start("secret-1");
-    let index = done.schedule(Step::new("hold").args(json!(["S-given"])));
+    let hold = Step::new("hold").args(json!(["S-given"]));
+    let index = done.schedule(hold.policy(Tries::retry(3, &[60])));
     done.park();
     done.begin(index)
         .beat(index, json!({"message": "S-progress", "current": 1}))
