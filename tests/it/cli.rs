@@ -18,10 +18,10 @@ use crate::{
     shop,
 };
 
-const PATIENCE: Duration = Duration::from_mins(1);
+pub const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The binary with nothing of the caller's settings.
-fn plimsoll(args: &[&str]) -> Command {
+pub fn plimsoll(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
     command
         .args(args)
@@ -32,12 +32,12 @@ fn plimsoll(args: &[&str]) -> Command {
 }
 
 /// Runs a command that must end by itself.
-fn ends(args: &[&str]) -> Output {
+pub fn ends(args: &[&str]) -> Output {
     plimsoll(args).output().expect("the binary starts")
 }
 
 /// The one line a refusal says, checked for what no refusal may have.
-fn refusal(args: &[&str], code: i32, says: &[&str]) -> String {
+pub fn refusal(args: &[&str], code: i32, says: &[&str]) -> String {
     let output = ends(args);
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(code), "{args:?}: {error}");
@@ -55,7 +55,7 @@ fn refusal(args: &[&str], code: i32, says: &[&str]) -> String {
     error
 }
 
-fn serve<'a>(url: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+pub fn serve<'a>(url: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let mut args = vec!["serve", "--listen", "127.0.0.1:0", "--database-url", url];
     args.extend(more);
     args
@@ -68,14 +68,14 @@ fn closed_port() -> u16 {
 }
 
 /// A started server; stopped, should the test not get to it.
-struct Started {
+pub struct Started {
     child: Child,
-    address: SocketAddr,
+    pub address: SocketAddr,
     said: String,
 }
 
 impl Started {
-    fn new(mut command: Command) -> Self {
+    pub fn new(mut command: Command) -> Self {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary starts");
         let mut said = String::new();
@@ -101,7 +101,7 @@ impl Started {
     }
 
     /// Status and body of one request.
-    fn get(&self, path: &str) -> (u16, String) {
+    pub fn get(&self, path: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         write!(
@@ -119,7 +119,7 @@ impl Started {
     }
 
     /// Asks it to stop as a supervisor would; its exit status and what it logged.
-    fn stop(self) -> (ExitStatus, String) {
+    pub fn stop(self) -> (ExitStatus, String) {
         self.stop_by("-TERM")
     }
 

@@ -1,28 +1,32 @@
 //! Several at once: operators, workers, and a process that dies in the middle.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
-use chrono::{DateTime, TimeDelta, Utc};
 use plimsoll::{
     clock::Clock,
-    db::{Db, DbError, Val},
+    db::{Db, DbError},
     demo::{Situation, catalogue, write::write},
     durable::{
         engine_config::EngineConfig,
-        repair::{self, ApplyError, Goal, Judged, Kind, apply},
+        repair::{
+            self, ApplyError, Goal, Judged, Kind, apply,
+            pass::{self, Asked},
+        },
         store::schema,
     },
 };
 
 use crate::{
+    herd,
     repair_conformance::by_run,
     rig::{self, TestDb, on_every_database},
     row_diff,
     shop::now,
+    worker,
 };
-
-/// How often actors meet. Each meeting is a few dozen statements in an order of its own.
-const ROUNDS: usize = 120;
 
 async fn lay_out(db: &TestDb, situation: &Situation) {
     let tables: Vec<_> = schema::tables().iter().map(|table| table.name).collect();
@@ -63,10 +67,6 @@ fn judged(config: &EngineConfig) -> Judged<'_> {
 }
 
 type Rows = Vec<serde_json::Map<String, serde_json::Value>>;
-
-fn rows(dump: &row_diff::Dump, table: &str) -> Rows {
-    dump[table].values().cloned().collect()
-}
 
 on_every_database! {
     async fn sixteen_repairers_have_one_effect(db: TestDb) {
@@ -115,311 +115,239 @@ on_every_database! {
         }
     }
 
-    async fn a_worker_and_repairers_never_undo_each_other(db: TestDb) {
-        let expired = one_of_each_kind(&db).await.into_iter();
-        let mut expired = expired.filter(|(kind, task_type, _)| *kind == Kind::LeaseExpired && task_type == "activity");
-        let (.., situation) = expired.next().expect("an activity whose lease ran out");
-        let mut met = (0, 0);
-        for _ in 0..ROUNDS {
-            lay_out(&db, &situation).await;
-            let stage = Arc::new(Stage::find(&db, &situation).await);
-            let repairers = (0..3).map(|_| {
-                let (db, run_id) = (db.writable.clone(), situation.run_id.clone());
-                tokio::spawn(async move {
-                    let (config, request) = (EngineConfig::defaults(), by_run());
-                    pause().await;
-                    repair::repair(&db, judged(&config), &run_id, Goal::Asked(&request), None).await.is_ok()
-                })
-            });
-            let repairers: Vec<_> = repairers.collect();
-            let workers = [stage.owner.clone(), "another-worker".to_owned()].map(|name| {
-                let (db, stage) = (db.writable.clone(), Arc::clone(&stage));
-                tokio::spawn(async move { stage.work(&db, &name).await })
-            });
-            let (mut repaired, mut completed) = (0, 0);
-            for repairer in repairers {
-                repaired += usize::from(repairer.await.expect("no panic"));
+    async fn workers_and_repairers_never_undo_each_other(db: TestDb) {
+        let mut rounds = 0;
+        for situation in STATES {
+            let runs = herd::lay_out(&db, situation, now(), ROUNDS).await;
+            let before = by_run_id(&row_diff::dump(&db.read_only).await);
+            let mut tallies = BTreeMap::new();
+            for some in runs.chunks(AT_ONCE) {
+                let meetings: Vec<_> = some.iter().map(|run| tokio::spawn(meet(db.writable.clone(), run.clone()))).collect();
+                for (run, meeting) in some.iter().zip(meetings) {
+                    tallies.insert(run.clone(), meeting.await.expect("no panic"));
+                }
             }
-            for worker in workers {
-                completed += usize::from(worker.await.expect("no panic"));
+            let after = by_run_id(&row_diff::dump(&db.read_only).await);
+            let mut all = Tally::default();
+            for (run, tally) in &tallies {
+                check(&format!("{situation} {run}"), &before[run], &after[run], *tally);
+                all = all.and(*tally);
+                rounds += 1;
             }
-            stage.check(&db, repaired, completed).await;
-            met = (met.0 + repaired, met.1 + completed);
+            assert!(all.asked > 0 && all.passed > 0 && all.completed > 0, "{situation}: each side wins sometimes: {all:?}");
+            let tables: Vec<_> = schema::tables().iter().map(|table| table.name).collect();
+            rig::empty(&db, &tables).await;
         }
-        assert!(met.0 > 0 && met.1 > 0, "both sides won sometimes: {met:?}");
+        assert!(rounds >= 1_000, "{rounds}");
     }
+}
+
+/// Every meeting is of two operators, a pass and two workers on one run, a few dozen statements in
+/// an order of its own.
+const ROUNDS: usize = 250;
+const AT_ONCE: usize = 4;
+/// What is wrong with the run they meet on.
+const STATES: [&str; 4] = [
+    "lease-expired-activity",
+    "activity-task-lost",
+    "signal-task-lost",
+    "timer-row-and-task-lost",
+];
+
+/// What was done to one run.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    /// Repairs by operators.
+    asked: usize,
+    /// Repairs by a pass.
+    passed: usize,
+    /// Tasks that workers completed.
+    completed: usize,
+}
+
+impl Tally {
+    fn and(self, other: Self) -> Self {
+        Self {
+            asked: self.asked + other.asked,
+            passed: self.passed + other.passed,
+            completed: self.completed + other.completed,
+        }
+    }
+}
+
+async fn meet(db: Db, run_id: String) -> Tally {
+    let owner = worker::holder(&db, &run_id).await;
+    let mut workers = Vec::new();
+    for name in [owner.as_deref().unwrap_or("a-worker"), "another-worker"] {
+        let (db, run_id, name) = (db.clone(), run_id.clone(), name.to_owned());
+        workers.push(tokio::spawn(async move {
+            worker::work(&db, &run_id, &name).await
+        }));
+    }
+    let mut operators = Vec::new();
+    for _ in 0..2 {
+        let (db, run_id) = (db.clone(), run_id.clone());
+        operators.push(tokio::spawn(async move {
+            let (config, request) = (EngineConfig::defaults(), by_run());
+            pause().await;
+            let goal = Goal::Asked(&request);
+            match repair::repair(&db, judged(&config), &run_id, goal, None).await {
+                Ok(_) => 1,
+                Err(ApplyError::Db(error)) if !matches!(error, DbError::Busy(_)) => {
+                    panic!("{error}")
+                }
+                Err(_) => 0,
+            }
+        }));
+    }
+    let passing = tokio::spawn(async move {
+        let config = EngineConfig::defaults();
+        pause().await;
+        let asked = Asked {
+            run_ids: vec![run_id],
+            ..Asked::default()
+        };
+        let report = pass::pass(&db, judged(&config), &asked).await;
+        report.expect("a pass").dispatched_tasks
+    });
+    let mut tally = Tally {
+        passed: passing.await.expect("no panic"),
+        ..Tally::default()
+    };
+    for operator in operators {
+        tally.asked += operator.await.expect("no panic");
+    }
+    for worker in workers {
+        tally.completed += worker.await.expect("no panic");
+    }
+    tally
 }
 
 /// Somewhere between nothing and a few turns of the others.
-async fn pause() {
+pub async fn pause() {
     for _ in 0..fastrand::u32(0..40) {
         tokio::task::yield_now().await;
     }
-}
-
-/// The rows the engine's worker and a repairer meet on.
-struct Stage {
-    run_id: String,
-    task_id: String,
-    execution_id: String,
-    /// Holds the lease that ran out, and may be alive all the same.
-    owner: String,
-}
-
-impl Stage {
-    async fn find(db: &TestDb, situation: &Situation) -> Self {
-        let tasks = rows(&row_diff::dump(&db.read_only).await, "workflow_tasks");
-        let task = tasks.iter().find(|task| {
-            task["workflow_run_id"] == situation.run_id.as_str() && task["status"] == "leased"
-        });
-        let task = task.expect("the leased task");
-        let text = |value: &serde_json::Value| value.as_str().expect("text").to_owned();
-        Self {
-            run_id: situation.run_id.clone(),
-            task_id: text(&task["id"]),
-            execution_id: text(&task["payload"]["activity_execution_id"]),
-            owner: text(&task["lease_owner"]),
-        }
+    if fastrand::bool() {
+        tokio::time::sleep(Duration::from_micros(fastrand::u64(0..4_000))).await;
     }
+}
 
-    /// A few turns of an activity worker as the engine's is: it claims what is ready, says that it
-    /// lives, and completes what it holds. Says whether it completed.
-    async fn work(&self, db: &Db, name: &str) -> bool {
-        for _ in 0..4 {
-            pause().await;
-            let outcome = match fastrand::u8(0..3) {
-                0 => self.heartbeat(db, name).await.map(|()| false),
-                1 => self.claim(db, name).await.map(|()| false),
-                _ => self.complete(db, name).await,
+/// The rows of each run, by table.
+fn by_run_id(dump: &row_diff::Dump) -> BTreeMap<String, BTreeMap<&'static str, Rows>> {
+    let mut runs: BTreeMap<String, BTreeMap<&'static str, Rows>> = BTreeMap::new();
+    for (table, rows) in dump {
+        for row in rows.values() {
+            let owner = match *table {
+                "workflow_runs" => row.get("id"),
+                _ => row.get("workflow_run_id"),
             };
-            match outcome {
-                Ok(true) => return true,
-                Ok(false) | Err(DbError::Busy(_) | DbError::Duplicate(_)) => {}
-                Err(error) => panic!("{error}"),
+            if let Some(owner) = owner.and_then(|owner| owner.as_str()) {
+                let tables = runs.entry(owner.to_owned()).or_default();
+                tables.entry(table).or_default().push(row.clone());
             }
         }
-        false
     }
-
-    async fn heartbeat(&self, db: &Db, name: &str) -> Result<(), DbError> {
-        let mut tx = db.write().await?;
-        let mut q = tx.statement();
-        q.push("update {workflow_tasks} set lease_expires_at = ")
-            .bind_time(later())
-            .push(" where id = ")
-            .bind(&self.task_id)
-            .push(" and status = 'leased' and lease_owner = ")
-            .bind(name);
-        tx.execute(q).await?;
-        tx.commit().await
-    }
-
-    async fn claim(&self, db: &Db, name: &str) -> Result<(), DbError> {
-        let mut tx = db.write().await?;
-        let Some(task) = self.locked(&mut tx).await? else {
-            return Ok(());
-        };
-        if task.status != "ready" {
-            return Ok(());
-        }
-        let number = task.execution_attempts + 1;
-        let mut q = tx.statement();
-        q.push("insert into {activity_attempts} (id, workflow_run_id, activity_execution_id, workflow_task_id, attempt_number, status, lease_owner, started_at, lease_expires_at) values (")
-            .bind(ulid())
-            .push(", ").bind(&self.run_id)
-            .push(", ").bind(&self.execution_id)
-            .push(", ").bind(&self.task_id)
-            .push(", ").bind(number)
-            .push(", 'running', ").bind(name)
-            .push(", ").bind_time(now())
-            .push(", ").bind_time(later())
-            .push(")");
-        tx.execute(q).await?;
-        let mut q = tx.statement();
-        q.push("update {activity_executions} set attempt_count = ")
-            .bind(number)
-            .push(" where id = ")
-            .bind(&self.execution_id);
-        tx.execute(q).await?;
-        let mut q = tx.statement();
-        q.push("update {workflow_tasks} set status = 'leased', lease_owner = ")
-            .bind(name)
-            .push(", lease_expires_at = ")
-            .bind_time(later())
-            .push(", attempt_count = ")
-            .bind(number)
-            .push(" where id = ")
-            .bind(&self.task_id);
-        tx.execute(q).await?;
-        tx.commit().await
-    }
-
-    async fn complete(&self, db: &Db, name: &str) -> Result<bool, DbError> {
-        let mut tx = db.write().await?;
-        let Some(task) = self.locked(&mut tx).await? else {
-            return Ok(false);
-        };
-        if task.status != "leased" || task.lease_owner.as_deref() != Some(name) {
-            return Ok(false);
-        }
-        let mut q = tx.statement();
-        q.push(
-            "update {workflow_tasks} set status = 'completed', lease_expires_at = null where id = ",
-        )
-        .bind(&self.task_id);
-        tx.execute(q).await?;
-        let mut q = tx.statement();
-        q.push(
-            "update {activity_attempts} set status = 'completed' where activity_execution_id = ",
-        )
-        .bind(&self.execution_id)
-        .push(" and status = 'running'");
-        tx.execute(q).await?;
-        let sequence = task.last_history_sequence + 1;
-        let mut q = tx.statement();
-        q.push("insert into {workflow_history_events} (id, workflow_run_id, sequence, event_type, payload, workflow_task_id) values (")
-            .bind(ulid())
-            .push(", ").bind(&self.run_id)
-            .push(", ").bind(sequence)
-            .push(", 'ActivityCompleted', ")
-            .bind(format!(r#"{{"activity_execution_id":"{}"}}"#, self.execution_id))
-            .push(", ").bind(&self.task_id)
-            .push(")");
-        tx.execute(q).await?;
-        let mut q = tx.statement();
-        q.push("insert into {workflow_tasks} (id, workflow_run_id, task_type, status, payload, available_at, last_dispatched_at, created_at) values (")
-            .bind(ulid())
-            .push(", ").bind(&self.run_id)
-            .push(", 'workflow', 'ready', '[]', ").bind_time(now())
-            .push(", ").bind_time(now())
-            .push(", ").bind_time(now())
-            .push(")");
-        tx.execute(q).await?;
-        let mut q = tx.statement();
-        q.push("update {workflow_runs} set last_history_sequence = ")
-            .bind(sequence)
-            .push(" where id = ")
-            .bind(&self.run_id);
-        tx.execute(q).await?;
-        tx.commit().await?;
-        Ok(true)
-    }
-
-    /// Task, then run, as the engine locks them.
-    async fn locked(&self, tx: &mut plimsoll::db::WriteTx) -> Result<Option<Locked>, DbError> {
-        let mut q = tx.statement();
-        let locking = q.dialect().pick("", " for update", " for update");
-        q.push("select status, lease_owner from {workflow_tasks} where id = ")
-            .bind(&self.task_id)
-            .push(locking);
-        let Some(mut task) = tx.fetch(q).await?.pop() else {
-            return Ok(None);
-        };
-        let mut q = tx.statement();
-        q.push("select last_history_sequence from {workflow_runs} where id = ")
-            .bind(&self.run_id)
-            .push(locking);
-        let mut run = tx.fetch(q).await?.pop().expect("the run");
-        let mut q = tx.statement();
-        q.push("select attempt_count from {activity_executions} where id = ")
-            .bind(&self.execution_id)
-            .push(locking);
-        let mut execution = tx.fetch(q).await?.pop().expect("the execution");
-        Ok(Some(Locked {
-            status: task.text("status")?,
-            lease_owner: task.opt_text("lease_owner")?,
-            last_history_sequence: run.int("last_history_sequence")?,
-            execution_attempts: execution.int("attempt_count")?,
-        }))
-    }
-
-    /// What must hold whoever won.
-    async fn check(&self, db: &TestDb, repaired: usize, completed: usize) {
-        let of_run = |row: &serde_json::Map<String, serde_json::Value>| {
-            row["workflow_run_id"] == self.run_id.as_str()
-        };
-        let dump = row_diff::dump_run(&db.read_only, &self.run_id).await;
-        let mut events = rows(&dump, "workflow_history_events");
-        events.retain(of_run);
-        let mut sequences: Vec<i64> = events
-            .iter()
-            .map(|event| event["sequence"].as_i64().expect("a number"))
-            .collect();
-        sequences.sort_unstable();
-        let dense: Vec<i64> = (1..=i64::try_from(events.len()).unwrap()).collect();
-        assert_eq!(sequences, dense, "no gap and no double in the history");
-        let count = |kind: &str| {
-            events
-                .iter()
-                .filter(|event| event["event_type"] == kind)
-                .count()
-        };
-        assert_eq!(
-            count("ActivityCompleted"),
-            completed,
-            "no completion is lost"
-        );
-        assert!(completed <= 1, "one outcome");
-        assert_eq!(
-            count("RepairRequested"),
-            repaired,
-            "each repair is recorded"
-        );
-        let commands = rows(&dump, "workflow_commands");
-        let repairs = commands
-            .iter()
-            .filter(|row| row["command_type"] == "repair");
-        assert_eq!(repairs.count(), repaired);
-
-        let mut tasks = rows(&dump, "workflow_tasks");
-        tasks.retain(of_run);
-        let serving: Vec<_> = tasks
-            .iter()
-            .filter(|task| task["payload"]["activity_execution_id"] == self.execution_id.as_str())
-            .collect();
-        assert_eq!(serving.len(), 1, "never a second task for the activity");
-        assert_eq!(serving[0]["repair_count"], repaired);
-        if completed == 1 {
-            assert_eq!(
-                serving[0]["status"], "completed",
-                "nobody undoes an outcome"
-            );
-        }
-        let attempts = rows(&dump, "activity_attempts");
-        let of_activity = attempts
-            .iter()
-            .filter(|row| row["activity_execution_id"] == self.execution_id.as_str());
-        let mut numbers: Vec<i64> = of_activity
-            .clone()
-            .map(|row| row["attempt_number"].as_i64().expect("a number"))
-            .collect();
-        let all = numbers.len();
-        numbers.sort_unstable();
-        numbers.dedup();
-        assert_eq!(numbers.len(), all, "no number twice");
-        let running = of_activity.filter(|row| row["status"] == "running").count();
-        assert!(running <= 1, "one try at a time");
-        let runs = rows(&dump, "workflow_runs");
-        let run = runs.iter().find(|row| row["id"] == self.run_id.as_str());
-        assert_eq!(
-            run.expect("the run")["last_history_sequence"],
-            dense.len(),
-            "the counter is the history's"
-        );
-    }
+    runs
 }
 
-struct Locked {
-    status: String,
-    lease_owner: Option<String>,
-    last_history_sequence: i64,
-    execution_attempts: i64,
+/// What must hold whoever won.
+fn check(
+    name: &str,
+    before: &BTreeMap<&'static str, Rows>,
+    after: &BTreeMap<&'static str, Rows>,
+    tally: Tally,
+) {
+    let none = Rows::new();
+    let of = |table: &str| after.get(table).unwrap_or(&none);
+    let count = |rows: &BTreeMap<&'static str, Rows>, table: &str, column: &str, value: &str| {
+        let rows = rows.get(table).into_iter().flatten();
+        rows.filter(|row| row[column] == value).count()
+    };
+    let events = of("workflow_history_events");
+    let mut sequences: Vec<i64> = events.iter().map(|event| int(event, "sequence")).collect();
+    sequences.sort_unstable();
+    let dense: Vec<i64> = (1..=i64::try_from(events.len()).unwrap()).collect();
+    assert_eq!(
+        sequences, dense,
+        "{name}: no gap and no double in the history"
+    );
+    assert_eq!(
+        of("workflow_runs")[0]["last_history_sequence"],
+        dense.len(),
+        "{name}: the counter is the history's"
+    );
+    let recorded = count(
+        after,
+        "workflow_history_events",
+        "event_type",
+        "RepairRequested",
+    );
+    assert_eq!(recorded, tally.asked, "{name}: each repair is recorded");
+    let commands = count(after, "workflow_commands", "command_type", "repair");
+    assert_eq!(commands, tally.asked, "{name}: by a command");
+
+    let completed = ["ActivityCompleted", "TimerFired", "WorkflowCompleted"].map(|kind| {
+        count(after, "workflow_history_events", "event_type", kind)
+            - count(before, "workflow_history_events", "event_type", kind)
+    });
+    assert_eq!(
+        completed.iter().sum::<usize>(),
+        tally.completed,
+        "{name}: no completion is lost"
+    );
+    assert!(completed.iter().all(|n| *n <= 1), "{name}: one outcome");
+    let closed = |rows| count(rows, "workflow_tasks", "status", "completed");
+    assert_eq!(
+        closed(after) - closed(before),
+        tally.completed,
+        "{name}: nobody undoes an outcome"
+    );
+
+    let tasks = of("workflow_tasks");
+    let open = count(after, "workflow_tasks", "status", "ready")
+        + count(after, "workflow_tasks", "status", "leased");
+    assert!(open <= 1, "{name}: {open} open tasks for one step");
+    if tally.completed == 0 && tally.asked + tally.passed > 0 {
+        assert_eq!(open, 1, "{name}: the run can go on");
+    }
+    for key in ["activity_execution_id", "timer_id"] {
+        let served: Vec<_> = tasks
+            .iter()
+            .filter_map(|task| task["payload"].get(key)?.as_str())
+            .collect();
+        let steps: BTreeSet<_> = served.iter().collect();
+        assert_eq!(
+            served.len(),
+            steps.len(),
+            "{name}: never a second task for a step"
+        );
+    }
+    let repairs = |rows: &BTreeMap<&'static str, Rows>| {
+        let tasks = rows.get("workflow_tasks").into_iter().flatten();
+        tasks.map(|task| int(task, "repair_count")).sum::<i64>()
+    };
+    assert_eq!(
+        usize::try_from(repairs(after) - repairs(before)).unwrap(),
+        tally.asked + tally.passed,
+        "{name}: each repair counts once"
+    );
+
+    let attempts = of("activity_attempts");
+    let numbers: BTreeSet<_> = attempts
+        .iter()
+        .map(|row| {
+            (
+                row["activity_execution_id"].as_str(),
+                int(row, "attempt_number"),
+            )
+        })
+        .collect();
+    assert_eq!(numbers.len(), attempts.len(), "{name}: no number twice");
+    let running = count(after, "activity_attempts", "status", "running");
+    assert!(running <= 1, "{name}: one try at a time");
 }
 
-fn later() -> DateTime<Utc> {
-    now() + TimeDelta::seconds(300)
-}
-
-fn ulid() -> Val {
-    Val::Text(ulid::Ulid::generate().to_string())
+fn int(row: &serde_json::Map<String, serde_json::Value>, column: &str) -> i64 {
+    row[column].as_i64().expect("a number")
 }
