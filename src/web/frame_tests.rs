@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::http::StatusCode;
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 use axum_test::{TestResponse, TestServer};
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ fn server(base: &str) -> TestServer {
     let table = routes::table(&app)
         .route(&at("/panic"), get(panics))
         .route(&at("/api/panic"), get(panics))
-        .route(&at("/slow"), get(std::future::pending::<()>))
+        .route(&at("/slow"), any(std::future::pending::<()>))
         .route(&at("/sink"), post(async |_: Bytes| "swallowed"))
         .route(
             &at("/three"),
@@ -173,6 +173,11 @@ async fn a_request_that_takes_too_long_is_answered_anyway() {
     page.assert_status_service_unavailable();
     assert_eq!(text(&page, "retry-after"), "5");
     assert!(page.text().contains("Took too long"));
+    assert!(!page.text().contains("may still happen"));
+
+    let page = server.post("/x/slow").await;
+    page.assert_status_service_unavailable();
+    assert!(page.text().contains("may still happen"));
 }
 
 #[tokio::test]

@@ -65,6 +65,18 @@ const KEYS: [&str; 14] = [
     "validation_errors",
 ];
 
+/// A current run that is closed.
+async fn closed_run(db: &TestDb) -> String {
+    let dump = row_diff::dump(&db.read_only).await;
+    let current = |id: &str| {
+        let summary = dump["workflow_run_summaries"].get(id);
+        summary.is_some_and(|row| row["is_current_run"] == 1)
+    };
+    let mut runs = dump["workflow_runs"].iter();
+    let closed = runs.find(|(id, row)| row["status"] == "completed" && current(id));
+    closed.expect("in the catalogue").0.clone()
+}
+
 on_every_database! {
     async fn a_script_repairs_a_run_and_is_told_when_there_is_nothing_to_repair(db: TestDb) {
         let situations = shop::fill(&db).await;
@@ -105,6 +117,16 @@ on_every_database! {
         assert_eq!((by_instance.status_code(), &reply["target_scope"], &reply["requested_run_id"]), (StatusCode::OK, &json!("instance"), &Value::Null));
         let lost = find("timer-row-and-task-lost");
         assert_eq!(post(&server, &format!("/flows/{}/repair", lost.run_id), &[], &json!({})).await.status_code(), StatusCode::OK);
+
+        let blocked = find("replay-blocked-failure-resolution");
+        let reply: Value = post(&server, &format!("/flows/{}/repair", blocked.run_id), &[], &json!({})).await.json();
+        assert!(reply["plimsoll"]["needs"][0].as_str().unwrap().contains(r"App\Legacy\OrderRejected"), "{reply}");
+
+        let closed = closed_run(&db).await;
+        let turned_away = post(&server, &format!("/flows/{closed}/repair"), &[], &json!({})).await;
+        assert_eq!(turned_away.status_code(), StatusCode::CONFLICT);
+        let reply: Value = turned_away.json();
+        assert_eq!((&reply["outcome"], &reply["rejection_reason"]), (&json!("rejected_not_active"), &json!("run_closed")));
 
         let nowhere = post(&server, "/instances/nobody/repair", &[], &json!({})).await;
         assert_eq!(nowhere.status_code(), StatusCode::NOT_FOUND);
