@@ -51,7 +51,7 @@ async fn add(db: &TestDb, row: InsertRow) {
 
 fn attempt(situation: &Situation, execution: &str, status: &str) -> InsertRow {
     InsertRow::new("activity_attempts")
-        .set("id", "01M7ATTEMPT0000000000000000")
+        .set("id", "01M7ATTEMPT000000000000000")
         .set("workflow_run_id", situation.run_id.as_str())
         .set("activity_execution_id", execution)
         .set("attempt_number", 3)
