@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{repair_gate, task_problem};
+use super::{headline::Headline, repair_gate, task_problem};
 use crate::{
     durable::stored::{
         ClosedReason, FailureCategory, FailureRow, ListedRun, RetryingActivity, RunRow, RunStatus,
@@ -27,7 +27,7 @@ pub fn list_row(
         status = status.with_task_problem(problem.code());
     }
     let terminal = s.status.is_terminal();
-    let failure = terminal.then(|| headline(failures)).flatten();
+    let failure = Headline::of(&s.status, failures);
     ListRow {
         run_id: s.id.clone(),
         instance_id: s.workflow_instance_id.clone(),
@@ -77,27 +77,6 @@ pub fn unprojected_row(run: &RunRow, now: DateTime<Utc>) -> ListRow {
         // Its own page knows.
         repairable: false,
     }
-}
-
-/// The failure that ended a run, and what caused it where the rows show it.
-struct Headline<'f> {
-    failure: &'f FailureRow,
-    cause: Option<&'f FailureRow>,
-}
-
-fn headline(failures: &[FailureRow]) -> Option<Headline<'_>> {
-    let failure = failures
-        .iter()
-        .rfind(|f| f.source_kind == "workflow_run")
-        .or(failures.last())?;
-    // The engine judges a run's failure from the exception alone, so that it reads
-    // "application" even when an activity failed: the same exception, unhandled, names it.
-    let cause = failures.iter().rfind(|f| {
-        f.source_kind != "workflow_run"
-            && f.exception_class == failure.exception_class
-            && f.message == failure.message
-    });
-    Some(Headline { failure, cause })
 }
 
 fn note(
@@ -162,9 +141,9 @@ fn attention(
             .and_then(|max| u64::try_from(max).ok());
         tags.push(Tag::retrying(activity.attempt_count.unsigned_abs(), max));
     }
-    if let Some(Headline { failure, cause }) = failure {
-        let shown = cause.unwrap_or(failure);
-        let category = shown.category.as_ref().map(FailureCategory::as_str);
+    if let Some(headline) = failure {
+        let Headline { failure, cause } = headline;
+        let category = headline.category().map(FailureCategory::as_str);
         // "cancelled" beside "cancelled" says nothing new.
         if category != Some(s.status.as_str()) {
             let mut tag = Tag::failure_category(category);
@@ -176,12 +155,12 @@ fn attention(
                 tag = tag.titled(format!(
                     "failure_category {} of the {} with the same exception; the run's own is {own}",
                     category.unwrap_or("unclassified"),
-                    shown.source_kind.replace('_', " "),
+                    headline.shown().source_kind.replace('_', " "),
                 ));
             }
             tags.push(tag);
         }
-        if failure.non_retryable || shown.non_retryable {
+        if headline.is_non_retryable() {
             tags.push(Tag::non_retryable());
         }
     }

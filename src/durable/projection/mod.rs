@@ -22,6 +22,7 @@ mod example;
 pub mod exception;
 pub mod failures;
 pub mod fleet;
+pub mod headline;
 pub mod identity;
 pub mod intakes;
 pub mod keyed;

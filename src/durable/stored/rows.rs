@@ -558,6 +558,7 @@ pub trait Summary: Stored {
     fn id(&self) -> &str;
     fn started_at(&self) -> Option<DateTime<Utc>>;
     fn sort_timestamp(&self) -> Option<DateTime<Utc>>;
+    fn exception_count(&self) -> i64;
     fn standing(&self) -> Standing<'_>;
 }
 
@@ -585,6 +586,10 @@ macro_rules! summaries {
 
             fn sort_timestamp(&self) -> Option<DateTime<Utc>> {
                 self.sort_timestamp
+            }
+
+            fn exception_count(&self) -> i64 {
+                self.exception_count
             }
 
             fn standing(&self) -> Standing<'_> {

@@ -230,13 +230,12 @@ async fn matching(app: &App, layout: &Layout, query: &str) -> Result<Chosen, App
     let mut snapshot = app.db()?.snapshot().await?;
     let page = runs::page::<ListedRun>(&mut snapshot, &list.page).await?;
     snapshot.end().await;
-    let looked = page.looked.as_ref().filter(|looked| !looked.complete);
-    let note = match (looked, page.rows.len() < MOST as usize) {
-        (Some(looked), true) => Some(format!(
+    let note = match page.looked.as_ref().and_then(|looked| looked.rows) {
+        Some(looked) => Some(format!(
             "No index serves this filter: only {} runs were looked at, so more may match.",
-            format::number(i64::from(looked.rows))
+            format::number(i64::from(looked))
         )),
-        _ => page.next.is_some().then(|| {
+        None => page.next.is_some().then(|| {
             format!("More runs match than the {MOST} that fit into one set; the rest is not in it.")
         }),
     };

@@ -44,6 +44,14 @@ impl Path {
         }
     }
 
+    /// Which of a run's two times that is.
+    pub fn key_of<T>(self, started_at: T, sort_timestamp: T) -> T {
+        match self {
+            Self::Bucket => started_at,
+            _ => sort_timestamp,
+        }
+    }
+
     /// A lookup of few rows rather than an ordered walk.
     pub fn is_lookup(self) -> bool {
         matches!(self, Self::RunId | Self::Instance | Self::BusinessKey)

@@ -8,10 +8,11 @@ use crate::{
     db::{Dialect, Statement},
     durable::{
         projection::{
+            headline::Headline,
             repair_gate::{self, RepairState},
             task_problem,
         },
-        stored::{RunStatus, Standing},
+        stored::{FailureRow, RunStatus, Standing},
     },
 };
 
@@ -29,12 +30,36 @@ pub fn keeps(terms: &[&Term], standing: Standing<'_>) -> bool {
     })
 }
 
+/// The same for what its failure badge says.
+pub fn keeps_failure(terms: &[&Term], status: &RunStatus, failures: &[FailureRow]) -> bool {
+    let headline = Headline::of(status, failures);
+    terms
+        .iter()
+        .all(|term| match (term.field.kind, &term.test) {
+            (Kind::FailureCategory, Test::Category(category)) => {
+                headline.is_some_and(|headline| headline.category() == category.as_ref())
+            }
+            (Kind::NonRetryable, Test::Flag(on)) => {
+                headline.is_some_and(Headline::is_non_retryable) == *on
+            }
+            _ => true,
+        })
+}
+
 /// Whether SQL alone cannot decide one of these terms.
 pub fn needs_rules(terms: &[&Term]) -> bool {
-    terms.iter().any(|term| {
-        matches!(term.field.kind, Kind::NeedsRepair | Kind::RepairState)
-            || matches!(term.test, Test::Problem(ProblemTest::Is(_)))
-    })
+    needs_failures(terms)
+        || terms.iter().any(|term| {
+            matches!(term.field.kind, Kind::NeedsRepair | Kind::RepairState)
+                || matches!(term.test, Test::Problem(ProblemTest::Is(_)))
+        })
+}
+
+/// Whether the failures of a row decide one of these terms.
+pub fn needs_failures(terms: &[&Term]) -> bool {
+    terms
+        .iter()
+        .any(|term| matches!(term.field.kind, Kind::FailureCategory | Kind::NonRetryable))
 }
 
 /// Pushes one condition on the row `w`.
@@ -78,18 +103,19 @@ pub fn push(q: &mut Statement, term: &Term) {
             q.push(if *on { "status in " } else { "status not in " })
                 .bind_list(RunStatus::TERMINAL);
         }
+        // Both only narrow; `headline` decides.
         (Kind::FailureCategory, Test::Category(category)) => {
-            q.push("exception_count > 0 and exists (select 1 from {workflow_failures} f where f.workflow_run_id = w.id and f.failure_category");
+            push_failed(q);
+            q.push("f.failure_category");
             match category {
                 Some(category) => q.push(" = ").bind(category.as_str()),
                 None => q.push(" is null"),
             };
             q.push(")");
         }
-        (Kind::NonRetryable, Test::Flag(on)) => {
-            q.push(if *on { "exists" } else { "not exists" }).push(
-                " (select 1 from {workflow_failures} f where f.workflow_run_id = w.id and f.non_retryable = true)",
-            );
+        (Kind::NonRetryable, Test::Flag(true)) => {
+            push_failed(q);
+            q.push("f.non_retryable = true)");
         }
         (Kind::TaskProblem, Test::Problem(test)) => {
             q.push(if *test == ProblemTest::Absent {
@@ -98,8 +124,8 @@ pub fn push(q: &mut Statement, term: &Term) {
                 "task_problem = true"
             });
         }
-        // `repair_gate` decides.
-        (Kind::RepairState, _) => {
+        // `headline` and `repair_gate` decide.
+        (Kind::NonRetryable, Test::Flag(false)) | (Kind::RepairState, _) => {
             q.push("1 = 1");
         }
         (Kind::Attention, Test::Attention(attention, now)) => push_attention(q, *attention, *now),
@@ -122,6 +148,13 @@ pub fn push(q: &mut Statement, term: &Term) {
         }
         (kind, test) => unreachable!("{kind:?} does not parse to {test:?}"),
     }
+}
+
+/// A run that ended with an unhandled failure, of which more follows.
+fn push_failed(q: &mut Statement) {
+    q.push("exception_count > 0 and status in ")
+        .bind_list(RunStatus::TERMINAL)
+        .push(" and exists (select 1 from {workflow_failures} f where f.workflow_run_id = w.id and f.handled = false and ");
 }
 
 /// The conditions of the overview's counts, moments cut to the second as there.

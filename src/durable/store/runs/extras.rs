@@ -64,13 +64,7 @@ pub async fn beside(
         let mut cells = Cells::of(table, &mut row, notices);
         let beside = found.entry(cells.text("workflow_run_id")?).or_default();
         if is_failure {
-            beside.failures.push(FailureRow {
-                source_kind: cells.text("source_kind")?,
-                category: cells.opt_word("failure_category")?,
-                non_retryable: cells.flag("non_retryable")?,
-                exception_class: cells.opt_text("exception_class")?.unwrap_or_default(),
-                message: cells.opt_text("message")?.unwrap_or_default(),
-            });
+            beside.failures.push(failure(&mut cells)?);
         } else if beside.retrying.is_none() {
             beside.retrying = Some(RetryingActivity {
                 activity_type: cells.opt_text("activity_type")?.unwrap_or_default(),
@@ -81,6 +75,45 @@ pub async fn beside(
                 },
             });
         }
+    }
+    Ok(found)
+}
+
+fn failure(cells: &mut Cells<'_>) -> Result<FailureRow, DbError> {
+    Ok(FailureRow {
+        source_kind: cells.text("source_kind")?,
+        category: cells.opt_word("failure_category")?,
+        non_retryable: cells.flag("non_retryable")?,
+        exception_class: cells.opt_text("exception_class")?.unwrap_or_default(),
+        message: cells.opt_text("message")?.unwrap_or_default(),
+    })
+}
+
+/// The unhandled failures of candidates for a filter, by run, oldest first. Served by
+/// `(workflow_run_id)`.
+pub(super) async fn failures(
+    snapshot: &mut Snapshot,
+    runs: impl Iterator<Item = &str>,
+) -> Result<HashMap<String, Vec<FailureRow>>, DbError> {
+    /// A candidate has a handful of failures; this is for one that has thousands.
+    const MOST: u32 = 20_000;
+    let mut q = snapshot.statement();
+    q.push(
+        "select workflow_run_id, source_kind, failure_category, non_retryable, exception_class, message, id \
+         from {workflow_failures} where workflow_run_id in ",
+    )
+    .bind_list(runs)
+    .push(" and handled = false limit ")
+    .bind(MOST);
+    let mut rows = snapshot.fetch(q).await?;
+    rows.sort_by(|a, b| a.peek("id").cmp(&b.peek("id")));
+    let mut found: HashMap<String, Vec<FailureRow>> = HashMap::new();
+    // A notice comes with the row when it is shown.
+    let mut unheard = Notices::default();
+    for mut row in rows {
+        let mut cells = Cells::of(FAILURES, &mut row, &mut unheard);
+        let run = cells.text("workflow_run_id")?;
+        found.entry(run).or_default().push(failure(&mut cells)?);
     }
     Ok(found)
 }

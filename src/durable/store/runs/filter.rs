@@ -30,9 +30,9 @@ pub enum Kind {
     Contains(&'static str),
     /// The status is one of the four final ones.
     IsTerminal,
-    /// Some failure of the run has this category.
+    /// The failure badge says this category.
     FailureCategory,
-    /// Some failure of the run is marked non-retryable.
+    /// The non-retryable badge is there.
     NonRetryable,
     /// The task-problem badge has this code.
     TaskProblem,

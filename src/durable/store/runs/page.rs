@@ -6,6 +6,7 @@ use super::{
     access::{Access, Path},
     condition,
     cursor::{Cursor, Key, Way},
+    extras,
     filter::Filter,
 };
 use crate::{
@@ -34,11 +35,15 @@ pub struct PageRequest {
     pub size: u32,
 }
 
+/// How many candidates' failures are read at once.
+const AT_ONCE: usize = 500;
+
 /// How far a windowed page looked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Looked {
-    /// At most this many rows.
-    pub rows: u32,
+    /// How many rows, where the window ended before the page was full; none when the page was
+    /// full before, or the list's end was reached.
+    pub rows: Option<u32>,
     /// The time of the last row looked at; none when the list's end was reached, or that row
     /// has no time.
     pub until: Option<DateTime<Utc>>,
@@ -59,6 +64,19 @@ pub struct RunPage<R> {
     pub looked: Option<Looked>,
     /// What these rows hold that could not be taken as it stands.
     pub notices: Notices,
+}
+
+impl<R> RunPage<R> {
+    /// A page beyond the list's end.
+    pub fn empty() -> Self {
+        Self {
+            rows: Vec::new(),
+            previous: None,
+            next: None,
+            looked: None,
+            notices: Notices::default(),
+        }
+    }
 }
 
 /// Reads one page, of as much of each row as `R` is.
@@ -182,7 +200,7 @@ impl Query<'_> {
         for section in self.sections() {
             let missing = want - u32::try_from(rows.len()).unwrap_or(want);
             rows.extend(
-                self.rows(snapshot, *section, missing, None, &mut notices)
+                self.kept(snapshot, *section, missing, None, &mut notices)
                     .await?,
             );
             if rows.len() >= want as usize {
@@ -194,29 +212,30 @@ impl Query<'_> {
 
     /// A page whose terms are checked row by row inside a bounded window.
     async fn windowed<R: Summary>(&self, snapshot: &mut Snapshot) -> Result<RunPage<R>, DbError> {
-        let rules = condition::needs_rules(&self.access.residual);
-        // Where a rule has the last word SQL cannot count its rows: take all it narrows to.
-        let want = if rules { WINDOW } else { self.request.size + 1 };
+        let size = self.request.size as usize;
         let (mut rows, mut notices) = (Vec::new(), Notices::default());
         let mut boundary = None;
         for section in self.sections() {
             boundary = self.key_at(snapshot, *section, WINDOW - 1).await?;
-            let found: Vec<R> = self
-                .rows(snapshot, *section, want, Some(WINDOW), &mut notices)
-                .await?;
+            let missing = self.request.size + 1 - u32::try_from(rows.len()).unwrap_or(0);
             rows.extend(
-                found
-                    .into_iter()
-                    .filter(|row| condition::keeps(&self.access.residual, row.standing())),
+                self.kept(snapshot, *section, missing, Some(WINDOW), &mut notices)
+                    .await?,
             );
-            if boundary.is_some() || rows.len() > self.request.size as usize {
+            if boundary.is_some() || rows.len() > size {
                 break;
             }
         }
+        let full = rows.len() > size;
+        let last = if full {
+            rows.get(size - 1).map(|row| self.key(row))
+        } else {
+            boundary.clone()
+        };
         let looked = Looked {
-            rows: WINDOW,
-            until: boundary.as_ref().and_then(|key| key.at),
-            complete: boundary.is_none(),
+            rows: (!full && boundary.is_some()).then_some(WINDOW),
+            complete: last.is_none(),
+            until: last.and_then(|key| key.at),
             open_only: self
                 .access
                 .bucket
@@ -282,6 +301,45 @@ impl Query<'_> {
             .await?
             .map_or(Ok(0), |mut row| row.int("n"))?;
         Ok(u32::try_from(n).unwrap_or(most))
+    }
+
+    /// The first rows of a section that every term keeps, where SQL narrows and a rule decides.
+    async fn kept<R: Summary>(
+        &self,
+        snapshot: &mut Snapshot,
+        section: Section,
+        wanted: u32,
+        window: Option<u32>,
+        notices: &mut Notices,
+    ) -> Result<Vec<R>, DbError> {
+        let terms = self.access.residual.as_slice();
+        if !condition::needs_rules(terms) {
+            return self.rows(snapshot, section, wanted, window, notices).await;
+        }
+        // SQL cannot count what a rule keeps: take all it narrows to.
+        let found = self
+            .rows::<R>(snapshot, section, WINDOW, window, notices)
+            .await?;
+        let mut found = found
+            .into_iter()
+            .filter(|row| condition::keeps(terms, row.standing()));
+        if !condition::needs_failures(terms) {
+            return Ok(found.collect());
+        }
+        let mut kept = Vec::new();
+        while kept.len() < wanted as usize {
+            let some: Vec<R> = found.by_ref().take(AT_ONCE).collect();
+            if some.is_empty() {
+                break;
+            }
+            let failed = some.iter().filter(|row| row.exception_count() > 0);
+            let failures = extras::failures(snapshot, failed.map(R::id)).await?;
+            kept.extend(some.into_iter().filter(|row| {
+                let failures = failures.get(row.id()).map_or(&[][..], Vec::as_slice);
+                condition::keeps_failure(terms, row.standing().status, failures)
+            }));
+        }
+        Ok(kept)
     }
 
     async fn rows<R: Summary>(
@@ -402,6 +460,16 @@ impl Query<'_> {
         q.push("id").push(down);
     }
 
+    fn key<R: Summary>(&self, row: &R) -> Key {
+        Key {
+            at: self
+                .access
+                .path
+                .key_of(row.started_at(), row.sort_timestamp()),
+            id: row.id().to_owned(),
+        }
+    }
+
     /// Cuts the row that only showed there is more, and sets the cursors.
     fn assemble<R: Summary>(
         &self,
@@ -416,14 +484,7 @@ impl Query<'_> {
         if self.backwards() {
             rows.reverse();
         }
-        let key = |row: &R| Key {
-            at: if self.access.path == Path::Bucket {
-                row.started_at()
-            } else {
-                row.sort_timestamp()
-            },
-            id: row.id().to_owned(),
-        };
+        let key = |row: &R| self.key(row);
         let (more_before, more_after) = match &self.request.cursor {
             None => (false, more),
             Some(Cursor { way: Way::Next, .. }) => (true, more),

@@ -455,8 +455,10 @@ fn pager(
         .as_ref()
         .is_some_and(|cursor| cursor.way == Way::Previous);
     // The window ended before the page was full: what follows was not looked at yet.
-    let cut = page.rows.len() < list.page.size as usize
-        && page.looked.as_ref().is_some_and(|looked| !looked.complete);
+    let cut = page
+        .looked
+        .as_ref()
+        .is_some_and(|looked| looked.rows.is_some());
     let older = |way: Way| newest_first == (way == Way::Next);
     Pager {
         previous: page.previous.as_ref().map(place),
@@ -493,18 +495,20 @@ fn note(rows: &[ListRow], page: &RunPage<ListedRun>, back: bool, layout: &Layout
     } else {
         "runs"
     };
-    match looked.until {
+    match (looked.rows, looked.until) {
         _ if looked.complete => format!("{note}. Looked at all {among} there are from here."),
-        Some(until) => format!(
+        (Some(rows), Some(until)) => format!(
             "{note}. No index serves this filter: looked at {} {among}, {} to {}.",
-            format::number(i64::from(looked.rows)),
+            format::number(i64::from(rows)),
             if back { "back" } else { "on" },
             format::absolute(until, layout.zone)
         ),
-        None => format!(
+        (Some(rows), None) => format!(
             "{note}. No index serves this filter: looked at {} {among} without a time.",
-            format::number(i64::from(looked.rows))
+            format::number(i64::from(rows))
         ),
+        // Full before the window ended: there is nothing in between that was not looked at.
+        (None, _) => note,
     }
 }
 
