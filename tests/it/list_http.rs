@@ -8,9 +8,9 @@ use plimsoll::{
     db::{Db, Dialect},
     demo::{rows::InsertRow, write::write},
     durable::{
-        projection::{list_item::list_item, repair_gate},
+        projection::{list_item::list_item, list_row::list_row, repair_gate},
         store::runs::{self, extras},
-        stored::{Notices, RunSummary, Summary as _},
+        stored::{ListedRun, Notices, RunSummary, Summary as _},
     },
 };
 use serde_json::Value;
@@ -24,8 +24,8 @@ use crate::{
 struct Full {
     summary: RunSummary,
     item: Value,
-    /// Category and whether it is non-retryable, of each failure.
-    failures: Vec<(Option<String>, bool)>,
+    /// The words of its badges on the page.
+    badges: Vec<String>,
 }
 
 /// Every run, in the list's order: newest first, those without a time last.
@@ -48,19 +48,29 @@ async fn everything(db: &Db) -> Vec<Full> {
         .await
         .unwrap();
     let mut q = snapshot.statement();
-    q.push("select workflow_run_id, failure_category, non_retryable from {workflow_failures}");
-    let mut failures: HashMap<String, Vec<_>> = HashMap::new();
-    for mut row in snapshot.fetch(q).await.unwrap() {
-        let category = row.opt_text("failure_category").unwrap();
-        let final_one = row.opt_bool("non_retryable").unwrap().unwrap_or(false);
-        let run = row.text("workflow_run_id").unwrap();
-        failures.entry(run).or_default().push((category, final_one));
+    q.push("select ")
+        .push(ListedRun::COLUMNS)
+        .push(" from {workflow_run_summaries}");
+    let listed = snapshot.fetch(q).await.unwrap();
+    let listed: Vec<ListedRun> = listed
+        .into_iter()
+        .map(|mut row| ListedRun::read(&mut row, &mut notices).unwrap())
+        .collect();
+    let mut beside = extras::beside(&mut snapshot, &listed, &mut notices)
+        .await
+        .unwrap();
+    let mut badges: HashMap<String, Vec<String>> = HashMap::new();
+    for run in &listed {
+        let beside = beside.remove(&run.id).unwrap_or_default();
+        let row = list_row(run, &beside.failures, beside.retrying.as_ref(), now());
+        let words = row.attention.into_iter().map(|tag| tag.label.to_string());
+        badges.insert(run.id.clone(), words.collect());
     }
     snapshot.end().await;
     rows.into_iter()
         .map(|summary| Full {
             item: list_item(&summary, attributes.remove(&summary.id).unwrap_or_default()),
-            failures: failures.remove(&summary.id).unwrap_or_default(),
+            badges: badges.remove(&summary.id).unwrap_or_default(),
             summary,
         })
         .collect()
@@ -102,6 +112,8 @@ async fn there_and_back(server: &TestServer, path: &str) -> Vec<String> {
     let mut last = Value::Null;
     while let Some(path) = next.take() {
         last = json(server, &path).await;
+        let rows = last["data"].as_array().unwrap().len();
+        assert!(rows as u64 <= last["per_page"].as_u64().unwrap(), "{path}");
         pages.push(data_ids(&last));
         next = last["next_page_url"].as_str().map(str::to_owned);
         assert!(pages.len() < 3_000, "{path} does not end");
@@ -201,15 +213,25 @@ const FILTERS: &[(&str, Keep)] = &[
             && text(r, "queue") == "slow"
     }),
     ("queue=reports", |r| text(r, "queue") == "reports"),
-    ("failure_category=activity", |r| {
-        has_failure(r, Some("activity"))
+    ("failure_category=activity", |r| has_badge(r, "activity")),
+    ("failure_category=application", |r| {
+        has_badge(r, "application")
     }),
-    ("failure_category=unclassified", |r| has_failure(r, None)),
-    ("non_retryable=1", |r| {
-        r.failures.iter().any(|(_, last)| *last)
+    ("failure_category=child_workflow", |r| {
+        has_badge(r, "child_workflow")
     }),
-    ("non_retryable=0", |r| {
-        !r.failures.iter().any(|(_, last)| *last)
+    ("failure_category=timeout", |r| has_badge(r, "timeout")),
+    ("failure_category=unclassified", |r| {
+        has_badge(r, "unclassified")
+    }),
+    // The status says it already.
+    ("failure_category=cancelled", |r| {
+        text(r, "status") == "cancelled" && r.summary.exception_count > 0
+    }),
+    ("non_retryable=1", |r| has_badge(r, "non-retryable")),
+    ("non_retryable=0", |r| !has_badge(r, "non-retryable")),
+    ("failure_category=activity&non_retryable=1", |r| {
+        has_badge(r, "activity") && has_badge(r, "non-retryable")
     }),
     ("wait_kind=activity", |r| text(r, "wait_kind") == "activity"),
     ("wait_kind=signal", |r| text(r, "wait_kind") == "signal"),
@@ -285,12 +307,8 @@ const FILTERS: &[(&str, Keep)] = &[
     ),
 ];
 
-fn has_failure(row: &Full, category: Option<&str>) -> bool {
-    row.summary.exception_count > 0
-        && row
-            .failures
-            .iter()
-            .any(|(found, _)| found.as_deref() == category)
+fn has_badge(row: &Full, word: &str) -> bool {
+    row.badges.iter().any(|badge| badge == word)
 }
 
 /// What a filter's key may be; the shop floor also has hostile ones.
@@ -361,8 +379,13 @@ fn forgotten() -> InsertRow {
         .set("workflow_class", "App\\Forgotten")
         .set("workflow_type", "forgotten.run")
         .set("status", "waiting")
-        .time("started_at", now())
+        .time("started_at", now() - chrono::TimeDelta::hours(1))
         .stamps(now(), now())
+}
+
+/// How many such runs are on a page.
+fn unprojected(document: &Value) -> usize {
+    document["data"].as_array().unwrap().len() - data_ids(document).len()
 }
 
 on_every_database! {
@@ -547,6 +570,21 @@ on_every_database! {
             let path = with("/waterline/api/flows/all?per_page=37", query);
             assert_eq!(there_and_back(&server, &path).await, want, "{query}");
         }
+        // How many rows were looked at is told where that ended the search.
+        let end = rows.last().unwrap().summary.sort_timestamp;
+        assert!(end.is_none(), "the list ends with runs without a time");
+        for (query, looked, complete) in [
+            ("task_problem=1&per_page=10", None, false),
+            ("instance_id_contains=nobody", Some(runs::WINDOW), false),
+            ("instance_id_contains=nobody&from=2026-11-15T10:00:00Z", None, true),
+        ] {
+            let document = json(&server, &format!("/waterline/api/flows/all?{query}")).await;
+            assert_eq!(document["looked"]["rows"], Value::from(looked), "{query}");
+            assert_eq!(document["looked"]["complete"], complete, "{query}");
+            let page = server.get(&format!("/waterline/runs?{query}")).await.text();
+            assert_eq!(page.contains("looked at 5,000"), looked.is_some(), "{query}");
+            assert_eq!(page.contains("Looked at all"), complete, "{query}");
+        }
         // Counting pages ends with the window, aloud.
         let response = server.get("/waterline/api/flows/all?task_problem=1&per_page=37&page=5").await;
         assert_eq!(response.status_code(), 422);
@@ -620,8 +658,9 @@ async fn each_list_holds_its_status(server: &TestServer, rows: &[Full]) {
         assert_eq!(there_and_back(server, &path).await, want, "{bucket}");
         assert_eq!(counted, want, "{bucket} by page numbers");
         let first = json(server, &path).await;
-        assert_eq!(first["total"], want.len(), "{bucket}");
-        assert_eq!(first["last_page"], want.len().div_ceil(30), "{bucket}");
+        let all = want.len() + usize::from(matches!(bucket, "all" | "running"));
+        assert_eq!(first["total"], all, "{bucket}");
+        assert_eq!(first["last_page"], all.div_ceil(30), "{bucket}");
     }
     let response = server.get("/waterline/api/flows/sleeping").await;
     assert_eq!(response.status_code(), StatusCode::NOT_FOUND);
@@ -786,7 +825,15 @@ async fn the_page_and_the_json_show_the_same_runs(server: &TestServer) {
             let response = server.get(&page).await;
             assert_eq!(response.status_code(), 200, "{page}: {}", response.text());
             let document = json(server, &api).await;
-            assert_eq!(page_ids(&response.text()), data_ids(&document), "{page}");
+            // A run without a summary has a table of its own on the page, and takes a row here.
+            let mut shown = page_ids(&response.text());
+            let listed = data_ids(&document);
+            assert!(
+                shown.len() - listed.len() <= unprojected(&document),
+                "{page}"
+            );
+            shown.truncate(listed.len());
+            assert_eq!(shown, listed, "{page}");
             let Some(next) = document["next_page_url"].as_str() else {
                 break;
             };
@@ -808,6 +855,56 @@ async fn a_run_without_a_summary_is_listed_all_the_same(server: &TestServer) {
     }
     let document = json(server, "/waterline/api/flows/completed").await;
     assert!(!document.to_string().contains("forgotten"));
+    // Once, where the order puts it, whichever way the list is walked.
+    for (sort, by_number) in [
+        ("desc", false),
+        ("asc", false),
+        ("desc", true),
+        ("asc", true),
+    ] {
+        let path = format!("/waterline/api/flows/running?sort={sort}&per_page=3");
+        let mut items = Vec::new();
+        let mut at = Some(path.clone());
+        for page in 2.. {
+            let Some(document) = at else { break };
+            let document = json(server, &document).await;
+            let rows = document["data"].as_array().unwrap();
+            if by_number && !rows.is_empty() {
+                assert_eq!(document["from"], items.len() + 1, "{document}");
+                assert_eq!(document["to"], items.len() + rows.len(), "{document}");
+                assert!(document["to"].as_u64() <= document["total"].as_u64());
+            }
+            items.extend(rows.iter().cloned());
+            at = if by_number {
+                (!rows.is_empty()).then(|| format!("{path}&page={page}"))
+            } else {
+                document["next_page_url"].as_str().map(str::to_owned)
+            };
+        }
+        let at = |item: &Value| item["started_at"].as_str().map(str::to_owned);
+        let place = items
+            .iter()
+            .position(|item| item["instance_id"] == "forgotten");
+        let place = place.expect("it is listed");
+        assert_eq!(
+            items
+                .iter()
+                .filter(|item| item["instance_id"] == "forgotten")
+                .count(),
+            1
+        );
+        let (before, after) = (at(&items[place - 1]), at(&items[place + 1]));
+        let (newer, older) = if sort == "desc" {
+            (before, after)
+        } else {
+            (after, before)
+        };
+        let own = at(&items[place]);
+        assert!(
+            newer >= own && own >= older,
+            "{sort}: {newer:?} {own:?} {older:?}"
+        );
+    }
     assert!(
         server
             .get("/waterline/runs")

@@ -1,5 +1,7 @@
 //! `GET /api/flows/{bucket}`: the list as Waterline's scripts read it.
 
+use std::collections::HashMap;
+
 use axum::{
     Json,
     extract::{Path, Query, State},
@@ -10,8 +12,13 @@ use serde_json::{Value, json};
 use crate::{
     durable::{
         projection::list_item::{list_item, unprojected_item},
-        store::runs::{self, Cursor, Filter, RunPage, Skipped, counts::CAP, extras},
-        stored::{Notices, RunSummary},
+        store::runs::{
+            self, Cursor, Filter, RunPage, Skipped,
+            counts::{CAP, Capped},
+            extras,
+            merged::{self, Listed},
+        },
+        stored::{RunRow, RunSummary},
     },
     web::{api, error::AppError, pages::runs::ListRequest, state::App},
 };
@@ -75,11 +82,18 @@ async fn list(app: App, bucket: String, mut list: ListRequest) -> Result<Json<Va
         .total(db, app.clock, list.counted_as(), &list.page.filter)
         .await;
     let total = total.map_err(|error| AppError::from(&error))?;
+    // Where only page and sort are given, runs without a summary stand among the others.
+    let unprojected: Vec<&RunRow> = counts
+        .unprojected
+        .iter()
+        .filter(|run| plain && only.is_none_or(|only| is_in(run, only)))
+        .collect();
     let mut snapshot = db.snapshot().await?;
     let skip = skipped(&list)?;
     let mut beyond = false;
     if skip > 0 {
-        match runs::skip(&mut snapshot, &list.page.filter, list.page.direction, skip).await? {
+        let (filter, direction) = (&list.page.filter, list.page.direction);
+        match merged::skip(&mut snapshot, filter, direction, skip, &unprojected).await? {
             Skipped::To(cursor) => list.page.cursor = Some(cursor),
             Skipped::PastTheEnd => beyond = true,
             Skipped::PastTheWindow => {
@@ -91,46 +105,56 @@ async fn list(app: App, bucket: String, mut list: ListRequest) -> Result<Json<Va
             }
         }
     }
+    let mut attributes = HashMap::new();
     let mut page = if beyond {
-        RunPage {
-            rows: Vec::new(),
-            previous: None,
-            next: None,
-            looked: None,
-            notices: Notices::default(),
-        }
+        RunPage::empty()
     } else {
-        runs::page(&mut snapshot, &list.page).await?
+        let mut page = runs::page::<RunSummary>(&mut snapshot, &list.page).await?;
+        attributes =
+            extras::search_attributes(&mut snapshot, &page.rows, &mut page.notices).await?;
+        merged::merge(&list.page, page, &unprojected)
     };
-    let mut attributes =
-        extras::search_attributes(&mut snapshot, &page.rows, &mut page.notices).await?;
     snapshot.end().await;
 
-    let mut data: Vec<Value> = page
+    let mut told = counts.notices.clone();
+    told.retain(|notice| {
+        let is_its_own =
+            |row: &Listed<'_, _>| matches!(row, Listed::Unprojected(run) if run.id == notice.id);
+        page.rows.iter().any(is_its_own)
+    });
+    page.notices.extend(&told);
+    let data: Vec<Value> = page
         .rows
         .iter()
-        .map(|summary| list_item(summary, attributes.remove(&summary.id).unwrap_or_default()))
+        .map(|row| match row {
+            Listed::Projected(summary) => {
+                list_item(summary, attributes.remove(&summary.id).unwrap_or_default())
+            }
+            Listed::Unprojected(run) => unprojected_item(run),
+        })
         .collect();
-    if plain && skip == 0 && list.page.cursor.is_none() {
-        let belongs = |item: &Value| only.is_none_or(|(name, value)| item[name] == value);
-        let degraded = counts
-            .unprojected
-            .iter()
-            .map(unprojected_item)
-            .filter(belongs);
-        data.splice(0..0, degraded);
-        page.notices.extend(&counts.notices);
-    }
+    let more = u32::try_from(unprojected.len()).unwrap_or(0);
     Ok(Json(document(
         &app,
         &bucket,
         &list,
         &page,
         &data,
-        total.rows.map(|rows| (rows.n, rows.more)),
+        total.rows.map(|rows| rows.and(more)),
         skip,
         &applied,
     )))
+}
+
+/// Whether a run without a summary belongs to the list's own bucket.
+fn is_in(run: &RunRow, (name, value): (&str, &str)) -> bool {
+    match name {
+        "status_bucket" => run
+            .status
+            .bucket()
+            .is_some_and(|bucket| bucket.as_str() == value),
+        _ => run.status.as_str() == value,
+    }
 }
 
 /// Narrows the filter to the list's own bucket; a filter that says otherwise matches nothing.
@@ -188,9 +212,9 @@ fn document(
     app: &App,
     bucket: &str,
     list: &ListRequest,
-    page: &RunPage<RunSummary>,
+    page: &RunPage<Listed<'_, RunSummary>>,
     data: &[Value],
-    total: Option<(u32, bool)>,
+    total: Option<Capped>,
     skip: u32,
     applied: &Value,
 ) -> Value {
@@ -205,10 +229,10 @@ fn document(
         "per_page": list.page.size,
         "from": (counted && rows > 0).then_some(skip + 1),
         "to": (counted && rows > 0).then_some(skip + rows),
-        "total": total.map(|(n, _)| n),
-        "total_is_capped": total.map(|(_, more)| more),
+        "total": total.map(|total| total.n),
+        "total_is_capped": total.map(|total| total.more),
         "total_cap": CAP,
-        "last_page": total.map(|(n, _)| n.div_ceil(list.page.size).max(1)),
+        "last_page": total.map(|total| total.n.div_ceil(list.page.size).max(1)),
         "path": path,
         "first_page_url": format!("{path}{}", list.query()),
         "next_page_url": url(page.next.as_ref()),
@@ -222,7 +246,8 @@ fn document(
             "applied": applied,
         },
         "plimsoll": { "notices": page.notices.list() },
-        // Set when no index serves the filter: how far this answer looked.
+        // Set when no index serves the filter: how far this answer looked, and how many rows where
+        // that ended it.
         "looked": page.looked.as_ref().map(|looked| json!({
             "rows": looked.rows,
             "until": looked.until,

@@ -29,6 +29,17 @@ pub struct Capped {
     pub more: bool,
 }
 
+impl Capped {
+    /// With as many more, where counting did not stop before them.
+    #[must_use]
+    pub fn and(self, others: u32) -> Self {
+        if self.more {
+            return self;
+        }
+        capped(i64::from(self.n) + i64::from(others))
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct BucketCounts {
     pub running: Capped,

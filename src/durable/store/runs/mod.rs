@@ -6,6 +6,7 @@ pub mod counts;
 mod cursor;
 pub mod extras;
 mod filter;
+pub mod merged;
 mod page;
 mod unprojected;
 
