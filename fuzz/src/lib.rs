@@ -8,9 +8,9 @@ use plimsoll::{
     demo::{catalogue, write::write},
     durable::{
         engine_config::EngineConfig,
+        page,
         payload::avro::{self, Value},
         projection::{Context, Projected, detail::detail, diagnosis, drift, notices::notices},
-        page,
         store::{
             past::History,
             schema,
@@ -68,11 +68,11 @@ pub fn event_payload(data: &[u8]) {
         now: NOW.parse().unwrap(),
         config: &config,
     });
-    let document = detail(&projected, None);
+    let document = serde_json::to_value(detail(&projected, None)).unwrap();
     assert_eq!(document["timeline"].as_array().map(Vec::len), Some(count));
     assert!(!diagnosis::diagnose(&projected).sentence.is_empty());
     drift::drift(&projected);
-    notices(&snapshot);
+    notices(&projected);
 }
 
 /// Any bytes as an exported file: a verdict, and a page for what can be read.

@@ -16,6 +16,7 @@ mod damage;
 mod diagnosis;
 mod export;
 mod export_http;
+mod fuzz_seeds;
 mod herd;
 mod list_http;
 mod list_item;

@@ -68,7 +68,7 @@ pub fn head(p: &Projected<'_>) -> Head {
             .collect(),
         repair: repair(p),
         notices: notices(p),
-        unreadable: projection::notices::shown(&projection::notices::notices(snapshot)),
+        unreadable: projection::notices::shown(&projection::notices::notices(p)),
         story: snapshot.story.clone(),
     }
 }

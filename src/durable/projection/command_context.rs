@@ -70,7 +70,7 @@ pub fn public_context(context: &CommandContext) -> PublicContext {
             non_empty(ParentWorkflow {
                 parent_instance_id: part.parent_instance_id.0.clone(),
                 parent_run_id: part.parent_run_id.0.clone(),
-                sequence: part.sequence.get(),
+                sequence: part.sequence.strict(),
                 child_call_id: part.child_call_id.0.clone(),
             })
         }),

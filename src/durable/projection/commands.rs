@@ -172,20 +172,26 @@ fn of_update(update: &Update) -> OfUpdate {
 
 /// The run the caller meant: as stored, or its own run when it addressed a run.
 pub fn requested_run_id(row: &CommandRow) -> Option<String> {
-    row.requested_workflow_run_id.clone().or_else(|| {
+    some_text(row.requested_workflow_run_id.as_ref()).or_else(|| {
         (row.target_scope == "run")
-            .then(|| row.workflow_run_id.clone())
+            .then(|| some_text(row.workflow_run_id.as_ref()))
             .flatten()
     })
 }
 
 /// The run it reached; none when it was refused for addressing a run that is not current.
 pub fn resolved_run_id(row: &CommandRow) -> Option<String> {
-    row.resolved_workflow_run_id.clone().or_else(|| {
+    some_text(row.resolved_workflow_run_id.as_ref()).or_else(|| {
         let missed = row.target_scope == "run"
             && row.rejection_reason.as_deref() == Some("selected_run_not_current");
-        (!missed).then(|| row.workflow_run_id.clone()).flatten()
+        (!missed)
+            .then(|| some_text(row.workflow_run_id.as_ref()))
+            .flatten()
     })
+}
+
+fn some_text(text: Option<&String>) -> Option<String> {
+    text.filter(|text| !text.is_empty()).cloned()
 }
 
 /// A command's payload: how it is shown, and the few keys that mean something.

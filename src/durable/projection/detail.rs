@@ -117,7 +117,7 @@ pub fn detail<'a>(projected: &'a Projected<'_>, limit: Option<usize>) -> Detail<
         timers: &projected.timers,
         logs: Logs(&projected.activities),
         chart_data: ChartData(cx, &projected.activities),
-        exceptions: failures::exceptions(cx, &projected.failures),
+        exceptions: failures::exceptions(&projected.activities, &projected.failures),
         lineage_projection_source: sources::lineage(snapshot, &lineage),
         parents: lineage.parents,
         continued_workflows: lineage.continued,

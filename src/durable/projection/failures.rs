@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::{
+    activities::Activity,
     authority,
     context::{Context, ts},
     exception::{self, ExceptionPayload, Resolution},
@@ -16,7 +17,7 @@ use crate::durable::{
     engine_config::EngineConfig,
     stored::{
         EventType, FailureCategory, FailureRecord, HistoryEvent,
-        payloads::failure::{ActivityClass, FailureEvent, FailureName},
+        payloads::failure::{FailureEvent, FailureName},
     },
 };
 
@@ -283,14 +284,20 @@ pub struct Exception<'f> {
     #[serde(flatten)]
     pub resolution: &'f Resolution,
     /// The activity's class where an activity failed, else the exception's.
-    pub class: Option<String>,
+    pub class: Option<&'f str>,
     #[serde(serialize_with = "ts")]
     pub created_at: Option<DateTime<Utc>>,
 }
 
 /// The failures as the run detail lists them.
-pub fn exceptions<'f>(cx: Context<'_>, failures: &'f [Failure]) -> Vec<Exception<'f>> {
-    let classes = activity_classes(cx, failures);
+pub fn exceptions<'f>(
+    activities: &'f [Activity<'_>],
+    failures: &'f [Failure],
+) -> Vec<Exception<'f>> {
+    let classes: HashMap<&str, &str> = activities
+        .iter()
+        .filter_map(|activity| Some((activity.id.as_str(), activity.class.as_deref()?)))
+        .collect();
     failures
         .iter()
         .map(|failure| Exception {
@@ -306,52 +313,12 @@ pub fn exceptions<'f>(cx: Context<'_>, failures: &'f [Failure]) -> Vec<Exception
             resolution: &failure.resolution,
             class: failure
                 .source_id
-                .as_ref()
-                .and_then(|id| classes.get(id).cloned())
-                .or_else(|| failure.exception_class.clone()),
+                .as_deref()
+                .and_then(|id| classes.get(id).copied())
+                .or(failure.exception_class.as_deref()),
             created_at: failure.created_at,
         })
         .collect()
-}
-
-/// Classes of the activities that failed: by the events that tell an activity's beginning and
-/// its end, else by its row.
-fn activity_classes(cx: Context<'_>, failures: &[Failure]) -> HashMap<String, String> {
-    let mut classes = HashMap::new();
-    let wanted: HashSet<&str> = failures
-        .iter()
-        .filter_map(|failure| failure.source_id.as_deref())
-        .collect();
-    if wanted.is_empty() {
-        return classes;
-    }
-    for row in &cx.snapshot.executions {
-        if wanted.contains(row.id.as_str()) {
-            classes.insert(row.id.clone(), row.activity_class.clone());
-        }
-    }
-    for event in &cx.snapshot.events {
-        if !matches!(
-            event.event_type,
-            EventType::ActivityScheduled | EventType::ActivityFailed | EventType::ActivityTimedOut
-        ) {
-            continue;
-        }
-        let named: ActivityClass = event.as_payload();
-        let snapshot = named
-            .activity
-            .0
-            .map(|snapshot| *snapshot)
-            .unwrap_or_default();
-        let id = snapshot.id.0.or(named.activity_execution_id.0);
-        let class = snapshot.class.0.or(named.activity_class.0);
-        if let (Some(id), Some(class)) = (id, class)
-            && wanted.contains(id.as_str())
-        {
-            classes.insert(id, class);
-        }
-    }
-    classes
 }
 
 #[cfg(test)]

@@ -14,7 +14,8 @@ pub struct LinkedIntake {
     pub missing_expected_command_types: Vec<&'static str>,
     pub command_count: usize,
     pub command_ids: Vec<String>,
-    pub command_sequences: Vec<Option<i64>>,
+    /// Of those that have one.
+    pub command_sequences: Vec<i64>,
     pub start_command_id: Option<String>,
     pub start_command_sequence: Option<i64>,
     pub start_command_status: Option<CommandStatus>,
@@ -86,7 +87,7 @@ fn group(members: &[(&str, &str, &Command)]) -> Option<LinkedIntake> {
         missing_expected_command_types: missing,
         command_count: members.len(),
         command_ids: commands().map(|command| command.id.clone()).collect(),
-        command_sequences: commands().map(|command| command.sequence).collect(),
+        command_sequences: commands().filter_map(|command| command.sequence).collect(),
         start_command_id: start.map(|command| command.id.clone()),
         start_command_sequence: start.and_then(|command| command.sequence),
         start_command_status: start.map(|command| command.status.clone()),

@@ -1,16 +1,30 @@
 //! What is wrong with a run's rows: what reading them noted, and what only the whole shows.
 
+use std::collections::HashSet;
+
+use super::{identity, projected::Projected};
 use crate::{
     db::Val,
     durable::{
         store::snapshot::RunSnapshot,
-        stored::{HistoryEvent, Notice, Notices, Problem},
+        stored::{
+            ClosedReason, CommandRow, ExecutionRow, HistoryEvent, Notice, Notices, Problem, RunRow,
+            RunSummary, SignalRow, TaskRow, TimerRow, UpdateRow,
+        },
     },
     run,
 };
 
 /// Every notice of one run.
-pub fn notices(snapshot: &RunSnapshot) -> Notices {
+pub fn notices(p: &Projected<'_>) -> Notices {
+    let mut notices = unreadable(p.cx.snapshot);
+    gone(p, &mut notices);
+    undecoded(&p.cx.snapshot.run, &mut notices);
+    notices
+}
+
+/// What cannot be read of the rows that are there, and the gaps in their history.
+pub fn unreadable(snapshot: &RunSnapshot) -> Notices {
     let mut notices = snapshot.notices.clone();
     broken_payloads(&snapshot.events, &mut notices);
     gaps(snapshot, &mut notices);
@@ -88,5 +102,140 @@ fn gaps(snapshot: &RunSnapshot, notices: &mut Notices) {
     }
     if !snapshot.events.is_empty() {
         note(seen, snapshot.run.last_history_sequence.saturating_add(1));
+    }
+}
+
+/// Rows that history names and that are not there.
+fn gone(p: &Projected<'_>, notices: &mut Notices) {
+    let snapshot = p.cx.snapshot;
+    let mut note = |table, id: &str| {
+        notices.note(Notice {
+            table,
+            id: id.to_owned(),
+            column: "id",
+            problem: Problem::MissingRow,
+            raw: None,
+        });
+    };
+    if snapshot.summary.is_none() {
+        note(RunSummary::TABLE, &snapshot.run.id);
+    }
+    let tasks = ids(&snapshot.tasks, |row| &row.id);
+    let commands = ids(&snapshot.commands, |row| &row.id);
+    for event in &snapshot.events {
+        for (table, known, named) in [
+            (TaskRow::TABLE, &tasks, &event.workflow_task_id),
+            (CommandRow::TABLE, &commands, &event.workflow_command_id),
+        ] {
+            if let Some(id) = named
+                && !known.contains(id.as_str())
+            {
+                note(table, id);
+            }
+        }
+    }
+    let executions = ids(&snapshot.executions, |row| &row.id);
+    for activity in &p.activities {
+        if !executions.contains(activity.id.as_str()) {
+            note(ExecutionRow::TABLE, &activity.id);
+        }
+    }
+    for timer in p.timers.iter().filter(|timer| timer.row_status.is_none()) {
+        note(TimerRow::TABLE, &timer.id);
+    }
+    // A run that goes on as another hands its open signals and updates over.
+    if snapshot.run.closed_reason == Some(ClosedReason::Continued) {
+        return;
+    }
+    let updates = ids(&snapshot.updates, |row| &row.id);
+    let told = p.updates.iter().filter_map(|update| update.id.as_deref());
+    for id in told.filter(|id| !updates.contains(id)) {
+        note(UpdateRow::TABLE, id);
+    }
+    let signals = ids(&snapshot.signals, |row| &row.id);
+    let awaited = p.signal_waits.iter();
+    let awaited = awaited.filter_map(|wait| wait.signal_id.as_deref());
+    for id in awaited.filter(|id| !signals.contains(id)) {
+        note(SignalRow::TABLE, id);
+    }
+}
+
+fn ids<T>(rows: &[T], id: fn(&T) -> &String) -> HashSet<&str> {
+    rows.iter().map(|row| id(row).as_str()).collect()
+}
+
+fn undecoded(run: &RunRow, notices: &mut Notices) {
+    for undecoded in identity::undecoded(run) {
+        notices.note(Notice {
+            table: RunRow::TABLE,
+            id: run.id.clone(),
+            column: undecoded.column,
+            problem: Problem::NotDecodable,
+            raw: Val::from(undecoded.text).shown(),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::durable::{
+        projection::example::{event, history, told},
+        stored::EventType,
+    };
+
+    #[test]
+    fn a_row_that_history_names_is_missed() {
+        let accepted = event(1, EventType::UpdateAccepted, &json!({"update_id": "u"}));
+        let timer = event(2, EventType::TimerScheduled, &json!({"timer_id": "t"}));
+        let ran = HistoryEvent {
+            workflow_task_id: Some("k".into()),
+            workflow_command_id: Some("c".into()),
+            ..event(3, EventType::WorkflowCompleted, &json!({}))
+        };
+        let snapshot = RunSnapshot {
+            summary: Some(RunSummary::default()),
+            events: history(vec![accepted, timer, ran]),
+            ..RunSnapshot::default()
+        };
+        let missed = |snapshot: &RunSnapshot| -> Vec<(&str, String)> {
+            let noted = told(snapshot, |cx| notices(&Projected::of(cx)));
+            let missed = noted.list().iter();
+            missed
+                .filter(|notice| notice.problem == Problem::MissingRow)
+                .map(|notice| (notice.table, notice.id.clone()))
+                .collect()
+        };
+        assert_eq!(
+            missed(&snapshot),
+            [
+                ("workflow_tasks", "k".to_owned()),
+                ("workflow_commands", "c".to_owned()),
+                ("workflow_run_timers", "t".to_owned()),
+                ("workflow_updates", "u".to_owned()),
+            ]
+        );
+        let whole = RunSnapshot {
+            tasks: vec![TaskRow {
+                id: "k".into(),
+                ..TaskRow::default()
+            }],
+            commands: vec![CommandRow {
+                id: "c".into(),
+                ..CommandRow::default()
+            }],
+            timers: vec![TimerRow {
+                id: "t".into(),
+                ..TimerRow::default()
+            }],
+            updates: vec![UpdateRow {
+                id: "u".into(),
+                ..UpdateRow::default()
+            }],
+            ..snapshot
+        };
+        assert_eq!(missed(&whole), []);
     }
 }

@@ -6,7 +6,7 @@ use futures_util::{StreamExt as _, stream::BoxStream};
 
 use super::{
     lot::Events,
-    related::related_instances,
+    related::related_to,
     run_rows::{Extent, RunRows},
     snapshot::{self, RunSnapshot, TimelineCache, related_runs},
 };
@@ -65,7 +65,7 @@ pub async fn add_related(snapshot: &mut Snapshot, run: &mut RunSnapshot) -> Resu
             link.child_workflow_instance_id.as_str(),
         ]
     });
-    let others = related_instances(instance, &Events::Known(run.events.clone()), named);
+    let others = related_to(instance, &Events::Known(run.events.clone()), named);
     run.related = related_runs(snapshot, instance, Some(&run.run.id), &others).await?;
     Ok(())
 }

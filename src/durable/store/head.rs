@@ -1,8 +1,6 @@
 //! Which run is meant.
 
-use std::collections::BTreeSet;
-
-use super::snapshot::related_runs;
+use super::{related::Others, snapshot::related_runs};
 use crate::{
     db::{DbError, Snapshot},
     durable::projection::{current_run, related::Related},
@@ -90,7 +88,7 @@ pub async fn current_run_id(
     snapshot: &mut Snapshot,
     instance_id: &str,
 ) -> Result<Option<String>, DbError> {
-    let runs = related_runs(snapshot, instance_id, None, &BTreeSet::new()).await?;
+    let runs = related_runs(snapshot, instance_id, None, &Others::default()).await?;
     let related = Related::over(&runs);
     Ok(current_run::current_run(&related, instance_id).map(|(run, _)| run.run.id.clone()))
 }

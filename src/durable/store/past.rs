@@ -1,12 +1,15 @@
-//! Histories that were read already. Events are only ever added, so a history of as many events
-//! up to the same sequence is the same history.
+//! Histories that were read already. Events are only added, so a history of as many events up to
+//! the same sequence is the same history; but for the first event, into which the engine may
+//! write a contract that was missing, so that none is kept for long.
 
-use std::{ops::Deref, sync::Arc};
+use std::{ops::Deref, sync::Arc, time::Duration};
 
 use crate::durable::stored::{HistoryEvent, Notices};
 
 /// How much stays in memory for all viewers together, in bytes.
 const BUDGET: u64 = 256 * 1024 * 1024;
+/// For how long an event that was written anew may be shown as it was.
+const LIFETIME: Duration = Duration::from_secs(20);
 /// What a row weighs beside its texts.
 const ROW: usize = 256;
 
@@ -67,6 +70,7 @@ impl Default for HistoryCache {
             moka::future::Cache::builder()
                 .weigher(|_, history: &History| weight(history))
                 .max_capacity(BUDGET)
+                .time_to_live(LIFETIME)
                 .build(),
         )
     }

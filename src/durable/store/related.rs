@@ -24,7 +24,7 @@ pub(super) fn push_related(
     q: &mut Statement,
     instance: &str,
     selected: Option<&str>,
-    others: &BTreeSet<String>,
+    others: &Others,
 ) {
     push_facts(q);
     q.push(
@@ -35,18 +35,22 @@ pub(super) fn push_related(
     .push(" order by run_number desc limit ")
     .bind(RELATED)
     .push(") as own");
-    if !others.is_empty() {
+    if !others.instances.is_empty() {
         q.push(
             " union all select id from (select id from {workflow_runs} where workflow_instance_id in ",
         )
-        .bind_list(others)
+        .bind_list(&others.instances)
         .push(" order by workflow_instance_id, run_number limit ")
         .bind(RELATED)
         .push(") as others");
     }
-    if let Some(selected) = selected {
-        q.push(" union all select id from {workflow_runs} where id = ")
-            .bind(selected);
+    let named: BTreeSet<&str> = selected
+        .into_iter()
+        .chain(others.runs.iter().map(String::as_str))
+        .collect();
+    if !named.is_empty() {
+        q.push(" union all select id from {workflow_runs} where id in ")
+            .bind_list(named);
     }
     q.push(") as found)");
 }
@@ -87,21 +91,40 @@ pub(super) const TERMINAL: [EventType; 6] = [
     EventType::WorkflowContinuedAsNew,
 ];
 
-/// The keys by which events name other instances.
+/// The keys by which events name other runs.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Named {
     parent_workflow_instance_id: Text,
+    parent_workflow_run_id: Text,
     child_workflow_instance_id: Text,
+    child_workflow_run_id: Text,
 }
 
-/// Every other instance a link or an event names as parent or child.
-pub(super) fn related_instances<'l>(
+/// Whom a run is related to.
+#[derive(Debug, Default)]
+pub(super) struct Others {
+    pub instances: BTreeSet<String>,
+    /// Those whose instance nobody names.
+    pub runs: BTreeSet<String>,
+}
+
+/// Everyone a link or an event names as parent or child.
+pub(super) fn related_to<'l>(
     instance: &str,
     events: &Events,
     linked: impl Iterator<Item = &'l str>,
-) -> BTreeSet<String> {
-    let mut instances: BTreeSet<String> = linked.map(str::to_owned).collect();
+) -> Others {
+    let mut others = Others {
+        instances: linked.map(str::to_owned).collect(),
+        runs: BTreeSet::new(),
+    };
+    let mut name = |instance: Text, run: Text| match instance.0 {
+        Some(instance) => {
+            others.instances.insert(instance);
+        }
+        None => others.runs.extend(run.0),
+    };
     for (event_type, payload) in events.each() {
         if matches!(
             event_type,
@@ -114,10 +137,57 @@ pub(super) fn related_instances<'l>(
                 | EventType::ChildRunTerminated
         ) {
             let named: Named = loose::read(payload);
-            instances.extend(named.parent_workflow_instance_id.0);
-            instances.extend(named.child_workflow_instance_id.0);
+            name(
+                named.parent_workflow_instance_id,
+                named.parent_workflow_run_id,
+            );
+            name(
+                named.child_workflow_instance_id,
+                named.child_workflow_run_id,
+            );
         }
     }
-    instances.remove(instance);
-    instances
+    others.instances.remove(instance);
+    others
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::durable::{
+        store::past::History,
+        stored::{HistoryEvent, Notices},
+    };
+
+    #[test]
+    fn a_relative_is_found_by_its_instance_or_else_by_its_run() {
+        let event = |event_type, payload: serde_json::Value| HistoryEvent {
+            event_type,
+            payload: Some(payload.to_string()),
+            ..HistoryEvent::default()
+        };
+        let events = vec![
+            event(
+                EventType::WorkflowStarted,
+                json!({"parent_workflow_run_id": "p"}),
+            ),
+            event(
+                EventType::ChildRunStarted,
+                json!({"child_workflow_instance_id": "i", "child_workflow_run_id": "c"}),
+            ),
+            event(
+                EventType::ChildRunStarted,
+                json!({"child_workflow_instance_id": "own"}),
+            ),
+        ];
+        let events = Events::Known(History::new(events, Notices::default()));
+        let others = related_to("own", &events, ["linked"].into_iter());
+        assert_eq!(
+            others.instances.into_iter().collect::<Vec<_>>(),
+            ["i", "linked"]
+        );
+        assert_eq!(others.runs.into_iter().collect::<Vec<_>>(), ["p"]);
+    }
 }

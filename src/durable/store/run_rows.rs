@@ -1,12 +1,12 @@
 //! The rows of one run as the database gives them, in one snapshot and a constant number of
 //! statements, each served by an index on the run's id. Reading them is [`super::snapshot`]'s.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use super::{
     lot::{ByRun, Events, Lot},
     past::{HistoryCache, Version},
-    related::{push_related, push_related_to_many, related_instances},
+    related::{Others, push_related, push_related_to_many, related_to},
     runs::extras,
     snapshot::TimelineCache,
 };
@@ -229,7 +229,7 @@ impl RunRows {
                     of("child_workflow_instance_id"),
                 ]
             });
-            let others = related_instances(instance, &events, named.flatten());
+            let others = related_to(instance, &events, named.flatten());
             begun.push(Begun {
                 run,
                 version,
@@ -300,6 +300,11 @@ impl RunRows {
     }
 
     #[cfg(test)]
+    pub(crate) fn run_id(&self) -> &str {
+        self.run.peek("id").unwrap_or_default()
+    }
+
+    #[cfg(test)]
     pub(crate) fn own(&mut self) -> &mut Row {
         &mut self.run
     }
@@ -308,13 +313,13 @@ impl RunRows {
 /// The column that says whose a row is, where rows of several runs come together.
 const OWNER: &str = "owner_run_id";
 
-/// A run as far as its own rows tell it, and the other instances these name.
+/// A run as far as its own rows tell it, and whom these name.
 struct Begun {
     run: Row,
     version: Version,
     events: Events,
     links: Vec<Row>,
-    others: BTreeSet<String>,
+    others: Others,
 }
 
 impl Begun {
@@ -380,7 +385,8 @@ impl Tables<'_> {
     fn runs(&self) -> Statement {
         let mut q = self.blank.clone();
         q.push("select ").push(RunRow::COLUMNS).push(
-            ", (select i.namespace from {workflow_instances} i where i.id = r.workflow_instance_id) as instance_namespace\
+            ", (select i.id from {workflow_instances} i where i.id = r.workflow_instance_id) as instance_id\
+             , (select i.namespace from {workflow_instances} i where i.id = r.workflow_instance_id) as instance_namespace\
              , (select i.business_key from {workflow_instances} i where i.id = r.workflow_instance_id) as instance_business_key\
              , (select i.visibility_labels from {workflow_instances} i where i.id = r.workflow_instance_id) as instance_visibility_labels\
              , (select i.execution_timeout_seconds from {workflow_instances} i where i.id = r.workflow_instance_id) as instance_execution_timeout_seconds\
@@ -430,7 +436,12 @@ impl Tables<'_> {
         }
         let of = |run: &Begun| {
             let own = run.instance().to_owned();
-            run.others.iter().cloned().chain([own]).collect::<Vec<_>>()
+            run.others
+                .instances
+                .iter()
+                .cloned()
+                .chain([own])
+                .collect::<Vec<_>>()
         };
         push_related_to_many(&mut q, &runs.iter().flat_map(of).collect());
         let mut of_instance: HashMap<String, Vec<Row>> = HashMap::new();

@@ -1,7 +1,5 @@
 //! Everything about one run at one instant, in a constant number of statements.
 
-use std::collections::BTreeSet;
-
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -9,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{
     lot::Events,
     past::{History, HistoryCache},
-    related::push_related,
+    related::{Others, push_related},
     run_rows::{Extent, RunRows, push_heartbeats},
     runs::extras,
 };
@@ -17,8 +15,9 @@ use crate::{
     db::{DbError, Json, Row, Snapshot},
     durable::stored::{
         AttemptRow, Cells, ClosedReason, CommandRow, EventType, ExecutionRow, FailureRecord,
-        HeartbeatRow, LineageEntry, LinkRow, MessageRow, Notices, RunRow, RunSummary, SignalRow,
-        StatusBucket, TaskRow, TimelineEntry, TimerEntry, TimerRow, UpdateRow, WaitEntry,
+        HeartbeatRow, LineageEntry, LinkRow, MessageRow, Notices, Problem, RunRow, RunSummary,
+        SignalRow, StatusBucket, TaskRow, TimelineEntry, TimerEntry, TimerRow, UpdateRow,
+        WaitEntry,
         loose::{self, Text},
     },
 };
@@ -155,6 +154,9 @@ impl RunSnapshot {
             &mut rows.run,
             &mut notices,
         );
+        if cells.opt_text("instance_id")?.is_none() {
+            cells.note("instance_id", Problem::MissingRow, None);
+        }
         let instance = InstanceFacts {
             namespace: cells.opt_text("instance_namespace")?,
             business_key: cells.opt_text("instance_business_key")?,
@@ -244,11 +246,11 @@ pub async fn heartbeats(snapshot: &mut Snapshot) -> Result<Vec<HeartbeatRow>, Db
 
 /// The runs of an instance, with the few facts others need of them; `selected` is among them,
 /// however old it is.
-pub async fn related_runs(
+pub(super) async fn related_runs(
     snapshot: &mut Snapshot,
     instance: &str,
     selected: Option<&str>,
-    others: &BTreeSet<String>,
+    others: &Others,
 ) -> Result<Vec<RelatedRun>, DbError> {
     let mut q = snapshot.statement();
     push_related(&mut q, instance, selected, others);

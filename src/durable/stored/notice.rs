@@ -44,6 +44,10 @@ pub enum Problem {
     UnknownWord,
     /// Rows the sequence has no place for to be absent.
     MissingRows,
+    /// A row that others name is not there: what it held is told without it.
+    MissingRow,
+    /// A payload in a codec we do not know, or damaged: it stands as it is.
+    NotDecodable,
     /// Where a bundle has rows, something else.
     NotARow,
     NotAList,
@@ -64,6 +68,8 @@ impl Problem {
             Self::NotACollection => "is JSON, but neither a list nor an object",
             Self::UnknownWord => "is a word this version does not know",
             Self::MissingRows => "has a gap: rows are not there",
+            Self::MissingRow => "is named by other rows, and the row itself is not there",
+            Self::NotDecodable => "cannot be decoded and is shown as it stands",
             Self::NotARow => "is no row and is left out",
             Self::NotAList => "is no list and is left out",
         }

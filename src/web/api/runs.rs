@@ -17,6 +17,7 @@ use crate::{
             detail::{Detail, detail},
             diagnosis,
             drift::{self, Drift},
+            identity::{self, Undecoded},
             liveness::Standing,
             notices::notices,
             retries::{self, RetryState},
@@ -149,13 +150,16 @@ struct Ours<'a> {
     retries: Retries<'a>,
     notices: Vec<Notice>,
     notices_left_out: usize,
+    /// What the engine's `arguments` and `output` leave out.
+    undecoded: Vec<Undecoded>,
 }
 
 impl<'a> Ours<'a> {
     fn of(projected: &'a Projected<'_>) -> Self {
-        let notices = notices(projected.cx.snapshot);
+        let notices = notices(projected);
         Self {
             notices_left_out: notices.left_out(),
+            undecoded: identity::undecoded(&projected.cx.snapshot.run),
             notices: notices.list().to_vec(),
             recomputed_at: projected.cx.now,
             recomputed: &projected.standing,

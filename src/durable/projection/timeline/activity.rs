@@ -2,10 +2,10 @@
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::durable::{
-    projection::{context::ts, failures::Failure, parallel::GroupStep},
+    projection::{context::ts, failures::Failure, parallel::GroupStep, progress::Progress},
     stored::{
         EventType, ExecutionRow, HistoryEvent,
         payloads::timeline::{ActivitySnapshot, TimelineEvent},
@@ -33,7 +33,7 @@ pub struct Activity {
     pub closed_at: Option<DateTime<Utc>>,
     #[serde(serialize_with = "ts")]
     pub last_heartbeat_at: Option<DateTime<Utc>>,
-    pub last_heartbeat_progress: Option<Value>,
+    pub last_heartbeat_progress: Option<Progress>,
 }
 
 impl Activity {
@@ -137,8 +137,8 @@ impl Activity {
             last_heartbeat_at: kept
                 .last_heartbeat_at
                 .or_else(|| row.and_then(|row| row.last_heartbeat_at)),
-            last_heartbeat_progress: progress(kept.last_heartbeat_progress.as_ref())
-                .or_else(|| progress(told.progress.as_ref())),
+            last_heartbeat_progress: Progress::of(kept.last_heartbeat_progress.as_ref())
+                .or_else(|| Progress::of(told.progress.as_ref())),
         })
     }
 }
@@ -199,114 +199,4 @@ fn container(value: Option<&Value>) -> Option<Value> {
     value
         .filter(|value| value.is_object() || value.is_array())
         .cloned()
-}
-
-/// Most characters of a progress message, of its unit, and of a detail.
-const MESSAGE: usize = 280;
-const UNIT: usize = 64;
-const DETAIL: usize = 191;
-
-/// A heartbeat's progress with only what the engine itself would show of it.
-fn progress(stored: Option<&Value>) -> Option<Value> {
-    let stored = stored?.as_object()?;
-    let mut out = Map::new();
-    let text = |key: &str, most| short_text(stored.get(key)?, most).map(Value::from);
-    let number = |key: &str| amount(stored.get(key)?);
-    let (current, total) = (number("current"), number("total"));
-    let counts = current.is_some() || total.is_some();
-    let details: Map<String, Value> = stored
-        .get("details")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
-        .filter(|(key, _)| is_detail_key(key))
-        .filter_map(|(key, value)| Some((key.clone(), detail(value)?)))
-        .collect();
-    for (key, value) in [
-        ("message", text("message", MESSAGE)),
-        ("current", current),
-        ("total", total),
-        ("unit", text("unit", UNIT).filter(|_| counts)),
-        (
-            "details",
-            (!details.is_empty()).then_some(Value::Object(details)),
-        ),
-    ] {
-        if let Some(value) = value {
-            out.insert(key.to_owned(), value);
-        }
-    }
-    (!out.is_empty()).then_some(Value::Object(out))
-}
-
-fn short_text(value: &Value, most: usize) -> Option<String> {
-    let text = value.as_str()?.trim();
-    (!text.is_empty() && text.chars().count() <= most).then(|| text.to_owned())
-}
-
-fn amount(value: &Value) -> Option<Value> {
-    let value = match value {
-        Value::String(text) => {
-            let text = text.trim();
-            text.parse::<i64>()
-                .map(Value::from)
-                .or_else(|_| text.parse::<f64>().map(Value::from))
-                .ok()?
-        }
-        other => other.clone(),
-    };
-    (value.as_f64()? >= 0.0).then(|| whole(&value))
-}
-
-/// A float without a fraction is shown as the integer it is.
-fn whole(value: &Value) -> Value {
-    match value.as_f64() {
-        #[expect(clippy::cast_possible_truncation, reason = "checked to be in range")]
-        Some(float) if value.is_f64() && float.fract() == 0.0 && float.abs() < 9.0e15 => {
-            Value::from(float as i64)
-        }
-        _ => value.clone(),
-    }
-}
-
-fn is_detail_key(key: &str) -> bool {
-    (1..=64).contains(&key.len())
-        && key
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"_.:-".contains(&byte))
-}
-
-fn detail(value: &Value) -> Option<Value> {
-    match value {
-        Value::Null | Value::Bool(_) => Some(value.clone()),
-        Value::Number(_) => Some(whole(value)),
-        Value::String(_) => short_text(value, DETAIL).map(Value::from),
-        Value::Array(_) | Value::Object(_) => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn progress_keeps_only_what_may_be_shown() {
-        for (stored, shown) in [
-            (json!([]), None),
-            (json!({"unit": "rows"}), None),
-            (
-                json!({"message": " copying ", "current": "3", "total": 10.0, "unit": "rows"}),
-                Some(json!({"message": "copying", "current": 3, "total": 10, "unit": "rows"})),
-            ),
-            (json!({"current": -1, "message": 7}), None),
-            (
-                json!({"details": {"ok": true, "bad key": 1, "list": [1], "half": 0.5}}),
-                Some(json!({"details": {"ok": true, "half": 0.5}})),
-            ),
-        ] {
-            assert_eq!(progress(Some(&stored)), shown, "{stored}");
-        }
-    }
 }

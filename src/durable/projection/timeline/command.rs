@@ -2,16 +2,20 @@
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::{
-    db::Json,
-    durable::{
-        payload::{self, Payload},
-        projection::context::ts,
-        stored::{
-            CommandRow, EventType, HistoryEvent,
-            payloads::timeline::{CommandSnapshot, TimelineEvent},
+use crate::durable::{
+    payload,
+    projection::{
+        command_context::{PublicContext, caller},
+        commands::{CommandPayload, requested_run_id, resolved_run_id},
+        context::ts,
+    },
+    stored::{
+        CommandRow, EventType, HistoryEvent,
+        payloads::{
+            command::CommandContext,
+            timeline::{CommandSnapshot, TimelineEvent},
         },
     },
 };
@@ -86,7 +90,9 @@ impl Command {
             .filter(|blob| !blob.is_empty())
             .or_else(|| row.and_then(|row| row.payload.as_deref()));
         let stored_elsewhere = envelope.is_some() || blob.is_some_and(payload::is_reference);
-        let of_context = |part: &str, key: &str| row.and_then(|row| in_context(row, part, key));
+        let sent = row
+            .map(|row| caller(&CommandContext::of(row.context.as_ref())))
+            .unwrap_or_default();
         Some(Self {
             id: id.map(str::to_owned).or_else(|| kept.id.0.clone()),
             sequence: kept
@@ -118,13 +124,13 @@ impl Command {
                 .target_name
                 .0
                 .clone()
-                .or_else(|| row.filter(|_| !stored_elsewhere).and_then(target_name))
+                .or_else(|| CommandPayload::of(row.filter(|_| !stored_elsewhere)?).name)
                 .or_else(|| told.signal_name.0.clone())
                 .or_else(|| told.update_name.0.clone()),
             payload_available: envelope.is_some() || blob.is_some_and(|blob| !blob.is_empty()),
             payload: envelope
                 .cloned()
-                .or_else(|| shown(payload_codec.as_deref(), blob)),
+                .or_else(|| payload::decode(payload_codec.as_deref(), blob).preview()),
             payload_codec,
             source: kept
                 .source
@@ -136,57 +142,27 @@ impl Command {
                 .as_ref()
                 .filter(|context| is_container(context))
                 .cloned()
-                .or_else(|| row.and_then(public_context)),
-            caller_label: kept
-                .caller_label
-                .0
-                .clone()
-                .or_else(|| of_context("caller", "label")),
-            principal_type: kept
-                .principal_type
-                .0
-                .clone()
-                .or_else(|| of_context("principal", "type")),
-            principal_id: kept
-                .principal_id
-                .0
-                .clone()
-                .or_else(|| of_context("principal", "id")),
-            principal_label: kept
-                .principal_label
-                .0
-                .clone()
-                .or_else(|| of_context("principal", "label")),
-            auth_status: kept
-                .auth_status
-                .0
-                .clone()
-                .or_else(|| of_context("auth", "status")),
-            auth_method: kept
-                .auth_method
-                .0
-                .clone()
-                .or_else(|| of_context("auth", "method")),
-            request_method: kept
-                .request_method
-                .0
-                .clone()
-                .or_else(|| of_context("request", "method")),
-            request_path: kept
-                .request_path
-                .0
-                .clone()
-                .or_else(|| of_context("request", "path")),
+                .or_else(|| {
+                    (sent.context != PublicContext::default()).then(|| json!(sent.context))
+                }),
+            caller_label: kept.caller_label.0.clone().or(sent.caller_label),
+            principal_type: kept.principal_type.0.clone().or(sent.principal_type),
+            principal_id: kept.principal_id.0.clone().or(sent.principal_id),
+            principal_label: kept.principal_label.0.clone().or(sent.principal_label),
+            auth_status: kept.auth_status.0.clone().or(sent.auth_status),
+            auth_method: kept.auth_method.0.clone().or(sent.auth_method),
+            request_method: kept.request_method.0.clone().or(sent.request_method),
+            request_path: kept.request_path.0.clone().or(sent.request_path),
             request_route_name: kept
                 .request_route_name
                 .0
                 .clone()
-                .or_else(|| of_context("request", "route_name")),
+                .or(sent.request_route_name),
             request_fingerprint: kept
                 .request_fingerprint
                 .0
                 .clone()
-                .or_else(|| of_context("request", "fingerprint")),
+                .or(sent.request_fingerprint),
             status: status(&event.event_type)
                 .map(str::to_owned)
                 .or_else(|| row.map(|row| row.status.as_str().to_owned())),
@@ -255,94 +231,4 @@ fn outcome(
 
 fn is_container(value: &Value) -> bool {
     value.is_object() || value.is_array()
-}
-
-fn shown(codec: Option<&str>, blob: Option<&str>) -> Option<Value> {
-    match payload::decode(codec, blob) {
-        Payload::None => None,
-        Payload::Value(value) | Payload::Reference(value) => Some(value),
-        Payload::Raw { text, .. } => Some(Value::String(text)),
-    }
-}
-
-fn some_text(text: Option<&String>) -> Option<String> {
-    text.filter(|text| !text.is_empty()).cloned()
-}
-
-fn requested_run_id(row: &CommandRow) -> Option<String> {
-    some_text(row.requested_workflow_run_id.as_ref()).or_else(|| {
-        (row.target_scope == "run")
-            .then(|| some_text(row.workflow_run_id.as_ref()))
-            .flatten()
-    })
-}
-
-fn resolved_run_id(row: &CommandRow) -> Option<String> {
-    let refused = row.target_scope == "run"
-        && row.rejection_reason.as_deref() == Some("selected_run_not_current");
-    some_text(row.resolved_workflow_run_id.as_ref()).or_else(|| {
-        (!refused)
-            .then(|| some_text(row.workflow_run_id.as_ref()))
-            .flatten()
-    })
-}
-
-fn target_name(row: &CommandRow) -> Option<String> {
-    match payload::decode(row.payload_codec.as_deref(), row.payload.as_deref()) {
-        Payload::Value(value) => value
-            .get("name")
-            .and_then(Value::as_str)
-            .filter(|name| !name.is_empty())
-            .map(str::to_owned),
-        _ => None,
-    }
-}
-
-fn context_part<'r>(row: &'r CommandRow, part: &str) -> Option<&'r Value> {
-    match row.context.as_ref()? {
-        Json::Value(context) => context.get(part),
-        Json::Malformed(_) => None,
-    }
-}
-
-fn in_context(row: &CommandRow, part: &str, key: &str) -> Option<String> {
-    context_part(row, part)?
-        .get(key)
-        .and_then(Value::as_str)
-        .map(str::to_owned)
-}
-
-/// The part of a command's context anyone may see: never the request, its address or its agent.
-fn public_context(row: &CommandRow) -> Option<Value> {
-    let mut out = Map::new();
-    for (part, keys) in [
-        (
-            "workflow",
-            &[
-                "parent_instance_id",
-                "parent_run_id",
-                "sequence",
-                "child_call_id",
-            ][..],
-        ),
-        ("intake", &["mode", "group_id"]),
-        ("principal", &["type", "id", "label"]),
-    ] {
-        let kept: Map<String, Value> = keys
-            .iter()
-            .filter_map(|key| {
-                let value = context_part(row, part)?.get(key)?;
-                let fits = match value {
-                    Value::String(text) => *key != "sequence" && !text.is_empty(),
-                    Value::Number(number) => *key == "sequence" && number.is_i64(),
-                    _ => false,
-                };
-                fits.then(|| ((*key).to_owned(), value.clone()))
-            })
-            .collect();
-        if !kept.is_empty() {
-            out.insert(part.to_owned(), json!(kept));
-        }
-    }
-    (!out.is_empty()).then(|| Value::Object(out))
 }

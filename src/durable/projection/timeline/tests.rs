@@ -55,6 +55,16 @@ fn an_unknown_event_is_the_runs_own_and_named() {
 fn sentences_carry_what_an_operator_looks_for() {
     for (event_type, payload, sentence) in [
         (
+            "MemoUpserted",
+            json!({"entries": {"owner": "ops", "note": null}, "merged": {"old": 1}}),
+            "Memo updated: owner, note",
+        ),
+        (
+            "SearchAttributesUpserted",
+            json!({"attributes": [], "merged": []}),
+            "Search attributes updated",
+        ),
+        (
             "ActivityRetryScheduled",
             json!({"activity_type": "charge", "retry_after_attempt": 1, "max_attempts": 3,
                 "retry_backoff_seconds": 30, "message": "card declined"}),

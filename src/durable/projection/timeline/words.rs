@@ -1,7 +1,7 @@
 //! One short sentence per event: the only place where the timeline's words are chosen.
 
 use super::Parts;
-use crate::durable::stored::{EventType, payloads::timeline::TimelineEvent};
+use crate::durable::stored::{EventType, loose::Any, payloads::timeline::TimelineEvent};
 
 /// Most characters of a message a sentence quotes; the entry has it whole.
 const QUOTED: usize = 200;
@@ -102,8 +102,10 @@ pub(super) fn summary(event_type: &EventType, told: &TimelineEvent, parts: &Part
                 .map_or_else(|| "?".into(), |version| version.to_string()),
             told.change_id.as_deref().unwrap_or("an unnamed change"),
         ),
-        E::SearchAttributesUpserted => "Search attributes updated".into(),
-        E::MemoUpserted => "Memo updated".into(),
+        E::SearchAttributesUpserted => {
+            say.with("Search attributes updated", keys(&told.attributes))
+        }
+        E::MemoUpserted => say.with("Memo updated", keys(&told.entries)),
         E::MessageCursorAdvanced => say.with(
             "Messages consumed",
             told.new_position
@@ -349,6 +351,17 @@ impl Words<'_> {
             format!("Service call {} {what}", name.join("/"))
         }
     }
+}
+
+/// What was set, by name.
+fn keys(set: &Any) -> Option<String> {
+    let names: Vec<&str> = set
+        .as_ref()?
+        .as_object()?
+        .keys()
+        .map(String::as_str)
+        .collect();
+    (!names.is_empty()).then(|| brief(&names.join(", ")))
 }
 
 /// A class without its namespaces; any other name as it is.

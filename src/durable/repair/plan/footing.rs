@@ -2,7 +2,7 @@
 //! opposite of what was made of it, and a try that is not over may still be running.
 
 use crate::durable::{
-    projection::{Projected, notices::notices},
+    projection::{Projected, notices::unreadable},
     repair::refusal::Refusal,
     stored::{
         AttemptRow, AttemptStatus, ExecutionRow, HistoryEvent, Notice, Problem, SignalRow, TaskRow,
@@ -40,7 +40,7 @@ pub(super) fn of_a_task(p: &Projected<'_>, task: &TaskRow, execution: &str) -> R
 }
 
 fn legible(p: &Projected<'_>, counts: impl Fn(&Notice) -> bool) -> Result<(), Refusal> {
-    let notices = notices(p.cx.snapshot);
+    let notices = unreadable(p.cx.snapshot);
     // A far time is strange, but it is what is stored.
     let broken = |notice: &&Notice| notice.problem != Problem::ImplausibleTime && counts(notice);
     if let Some(notice) = notices.list().iter().find(broken) {

@@ -51,6 +51,7 @@ pub(super) fn run_row(workflow: &Section, payloads: &Section, commands: &[Row]) 
         .filter_map(|row| number(row, "command_sequence"))
         .max();
     let columns = RunRow::COLUMNS.split(", ").chain([
+        "instance_id",
         "instance_namespace",
         "instance_business_key",
         "instance_visibility_labels",

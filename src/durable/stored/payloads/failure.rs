@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::durable::stored::loose::{Any, Flag, Int, Map, Text};
+use crate::durable::stored::loose::{Any, Flag, Int, Text};
 
 /// What a failure event says of its failure.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -34,20 +34,4 @@ pub struct FailureEvent {
 #[serde(default)]
 pub struct FailureName {
     pub failure_id: Text,
-}
-
-/// The class of an activity, by its id.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct ActivityClass {
-    pub activity_execution_id: Text,
-    pub activity_class: Text,
-    pub activity: Map<ActivityClassSnapshot>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct ActivityClassSnapshot {
-    pub id: Text,
-    pub class: Text,
 }

@@ -91,6 +91,9 @@ pub struct TimelineEvent {
     pub structural_limit_value: Int,
     pub structural_limit_configured: Int,
 
+    /// Search attributes and memo entries that were set, by key.
+    pub attributes: Any,
+    pub entries: Any,
     pub policy: Text,
     pub child_instance_id: Text,
     pub new_position: Int,
