@@ -8,12 +8,11 @@ mod targets;
 
 #[test]
 fn every_seed_is_taken_by_its_target() {
-    let all: [(&str, fn(&[u8])); 3] = [
-        ("avro", targets::avro),
+    for (name, target) in [
+        ("avro", targets::avro as fn(&[u8])),
         ("bundle", targets::bundle),
         ("event_payload", targets::event_payload),
-    ];
-    for (name, target) in all {
+    ] {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("fuzz/corpus")
             .join(name);

@@ -94,6 +94,7 @@ pub(super) const TERMINAL: [EventType; 6] = [
 /// The keys by which events name other runs.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
+#[expect(clippy::struct_field_names, reason = "the engine's names")]
 struct Named {
     parent_workflow_instance_id: Text,
     parent_workflow_run_id: Text,

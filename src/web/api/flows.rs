@@ -65,11 +65,11 @@ async fn list(app: App, bucket: String, mut list: ListRequest) -> Result<Json<Va
                 .collect(),
         });
     }
-    let plain = list.page.filter.is_empty();
     let applied = applied(&list.page.filter);
     if let Some((name, value)) = only {
         require(&mut list.page.filter, name, value, &app)?;
     }
+    let plain = list.page.filter.terms.len() == usize::from(only.is_some());
 
     let db = app.db()?;
     let counts = app
