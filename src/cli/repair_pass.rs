@@ -135,7 +135,7 @@ fn tell(report: &Report, dry_run: bool) {
     );
     if report.left_to_the_engine > 0 {
         println!(
-            "{} ready tasks are not in their queue; only the engine's own pass publishes those.",
+            "{} tasks are left to the engine's own pass: it publishes what is ready and settles what is of closed runs.",
             report.left_to_the_engine
         );
     }

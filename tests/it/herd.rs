@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 use plimsoll::{
     db::Val,
-    demo::{Situation, catalogue, rows::InsertRow, write::write},
+    demo::{rows::InsertRow, write::write},
 };
 
-use crate::rig::TestDb;
+use crate::{rig::TestDb, shop};
 
 /// Letters of an engine's id.
 const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
@@ -17,10 +17,7 @@ const COMMON: usize = 22;
 
 /// Lays out so many copies of one situation of the catalogue; gives the ids of their runs.
 pub async fn lay_out(db: &TestDb, name: &str, moment: DateTime<Utc>, copies: usize) -> Vec<String> {
-    let mut situations = catalogue(moment).into_iter();
-    let one = situations
-        .find(|situation| situation.name == name)
-        .expect("in the catalogue");
+    let one = shop::situation(name, moment);
     let rows: Vec<&InsertRow> = one.rows.iter().filter(|row| is_durable(row)).collect();
     // Of rows that are there, and of those that only history still names.
     let ids: BTreeSet<&str> = rows
@@ -39,9 +36,14 @@ pub async fn lay_out(db: &TestDb, name: &str, moment: DateTime<Utc>, copies: usi
         ids.len(),
         "ids differ where copies do not"
     );
+    let instances: Vec<&str> = rows
+        .iter()
+        .filter(|row| row.table == "workflow_instances")
+        .filter_map(|row| row.text("id"))
+        .collect();
     let mut runs = Vec::new();
     for n in 0..copies {
-        let names = Names::of(&one, &ids, n);
+        let names = Names::of(&instances, &ids, n);
         runs.push(names.of_text(&one.run_id));
         let rows = rows.iter().map(|row| names.of_row(row)).collect();
         write(&db.writable, rows, |_| ())
@@ -60,7 +62,7 @@ fn is_durable(row: &InsertRow) -> bool {
 struct Names(BTreeMap<String, String>);
 
 impl Names {
-    fn of(one: &Situation, ids: &BTreeSet<&str>, n: usize) -> Self {
+    fn of(instances: &[&str], ids: &BTreeSet<&str>, n: usize) -> Self {
         let mark: String = (0..4)
             .map(|place| char::from(LETTERS[n >> (5 * (3 - place)) & 31]))
             .collect();
@@ -74,7 +76,11 @@ impl Names {
             ((*id).to_owned(), format!("{}{mark}", &id[..COMMON]))
         };
         let mut names: BTreeMap<String, String> = ids.iter().map(renamed).collect();
-        names.insert(one.instance_id.clone(), format!("{}-{n}", one.instance_id));
+        names.extend(
+            instances
+                .iter()
+                .map(|id| ((*id).to_owned(), format!("{id}-{n}"))),
+        );
         Self(names)
     }
 

@@ -8,6 +8,7 @@ use std::{
 use chrono::TimeDelta;
 use plimsoll::{
     clock::Clock,
+    demo::{rows::InsertRow, write::write},
     durable::{
         engine_config::EngineConfig,
         repair::{
@@ -17,11 +18,12 @@ use plimsoll::{
         store::schema,
     },
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     compare::Comparison,
     conformance::folders,
+    herd,
     repair_conformance::{configured, moment},
     rig::{self, TestDb, on_every_database},
     row_diff,
@@ -34,7 +36,7 @@ const PROSE: &[&str] = &[
     "*.workflow_run_summaries.*.wait_reason.*",
 ];
 
-fn json(file: &Path) -> Value {
+fn read(file: &Path) -> Value {
     let text =
         fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     serde_json::from_str(&text).expect("JSON")
@@ -43,15 +45,72 @@ fn json(file: &Path) -> Value {
 /// The scenario's own configuration, but for how workers learn of a task. The engine's pass in the
 /// corpus published what it repaired; ours does what it does where there is nothing to publish.
 fn polled(folder: &Path) -> EngineConfig {
-    let mut settings = json(&folder.join("engine-config.json"));
-    settings["task_dispatch_mode"] = "poll".into();
+    in_mode(&read(&folder.join("engine-config.json")), "poll")
+}
+
+fn in_mode(settings: &Value, mode: &str) -> EngineConfig {
+    let mut settings = settings.clone();
+    settings["task_dispatch_mode"] = mode.into();
     let dir = tempfile::tempdir().expect("a folder");
     let file = dir.path().join("engine-config.json");
     fs::write(&file, settings.to_string()).expect("it is written");
     let config = EngineConfig::load(Some(&file)).expect("the configuration");
-    assert_eq!(config.text("task_dispatch_mode"), Some("poll"));
+    assert_eq!(config.text("task_dispatch_mode"), Some(mode));
     config
 }
+
+/// Why a pass of ours has nothing to do for candidates of the engine's.
+#[derive(Clone, Copy, Debug)]
+enum Inert {
+    AsItIs,
+    RunClosed,
+    /// The parents have gone on since their child ended.
+    TakenUp,
+}
+
+impl Inert {
+    async fn make(self, db: &TestDb, runs: &[String]) {
+        let update = match self {
+            Self::AsItIs => return,
+            Self::RunClosed => "update {workflow_runs} set status = 'completed'",
+            Self::TakenUp => {
+                let dump = row_diff::dump(&db.read_only).await;
+                let step = |run: &String| {
+                    let last = dump["workflow_runs"][run]["last_history_sequence"].as_i64();
+                    InsertRow::new("workflow_history_events")
+                        .set("id", format!("01m7step{}", &run[8..]))
+                        .set("workflow_run_id", run.as_str())
+                        .set("sequence", last.expect("a number") + 1)
+                        .set("event_type", "SignalWaitOpened")
+                        .set(
+                            "payload",
+                            r#"{"sequence":9,"signal_wait_id":"W","signal_name":"paid"}"#,
+                        )
+                        .time("recorded_at", Some(now()))
+                };
+                let steps = runs.iter().map(step).collect();
+                write(&db.writable, steps, |_| ())
+                    .await
+                    .expect("the rows are written");
+                "update {workflow_runs} set last_history_sequence = last_history_sequence + 1 where workflow_type = 'order.return'"
+            }
+        };
+        script(db, update).await;
+    }
+}
+
+async fn script(db: &TestDb, sql: &'static str) {
+    let mut tx = db.writable.write().await.expect("a transaction");
+    tx.script(sql).await.expect("it is written");
+    tx.commit().await.expect("a commit");
+}
+
+const ONE_SCOPE: &str =
+    "update {workflow_tasks} set connection = null, queue = 'one', compatibility = null;
+    update {workflow_run_summaries} set connection = null, queue = 'one', compatibility = null;";
+/// What is there is looked at before what comes later.
+const FIRST: &str = "update {workflow_tasks} set available_at = '2026-11-15 02:00:00.000000';
+    update {workflow_run_summaries} set wait_started_at = '2026-11-15 02:00:00.000000';";
 
 /// The scenarios in which the engine's own pass was let loose.
 fn passed_over(root: &Path) -> Vec<PathBuf> {
@@ -81,9 +140,9 @@ on_every_database! {
             let told = |report: &Report| serde_json::to_value(report).expect("JSON");
             assert_eq!(told(&foreseen), told(&report), "{name}: as foreseen");
             let ours = row_diff::without_new_ids(&row_diff::diff(&before, &after));
-            let theirs = row_diff::without_new_ids(&row_diff::recorded(&json(&recorded)));
+            let theirs = row_diff::without_new_ids(&row_diff::recorded(&read(&recorded)));
             comparison.document(&name, "pass", &ours, &theirs);
-            comparison.document(&name, "pass_report", &told(&report), &json(&folder.join("watchdog-report.json")));
+            comparison.document(&name, "pass_report", &told(&report), &read(&folder.join("watchdog-report.json")));
             rig::empty(&db, &tables).await;
         }
         comparison.finish(&format!("repair pass on {:?}", db.dialect()));
@@ -154,6 +213,36 @@ on_every_database! {
         let nobody = Asked { run_ids: vec!["nobody".into()], ..Asked::default() };
         let report = pass::pass(&db.writable, judged, &nobody).await.expect("a pass");
         assert_eq!(report.selected_total_candidates, 0);
+    }
+
+    async fn what_a_pass_leaves_alone_does_not_hold_up_what_it_repairs(db: TestDb) {
+        let tables: Vec<_> = schema::tables().iter().map(|table| table.name).collect();
+        for (candidates, inert, mode, in_need) in [
+            ("dispatch-overdue", Inert::AsItIs, "queue", "lease-expired-workflow"),
+            ("dispatch-overdue", Inert::RunClosed, "poll", "lease-expired-workflow"),
+            ("lease-expired-workflow", Inert::RunClosed, "queue", "lease-expired-activity"),
+            ("claim-failed", Inert::AsItIs, "poll", "lease-expired-workflow"),
+            ("child-resolution-task-lost", Inert::TakenUp, "queue", "signal-task-lost"),
+        ] {
+            let what = format!("{candidates} {inert:?} before {in_need} in {mode} mode");
+            let config = in_mode(&json!({"task_repair": {"scan_limit": 2}}), mode);
+            let judged = Judged { clock: Clock::Frozen(now()), config: &config };
+            let runs = herd::lay_out(&db, candidates, now(), 3).await;
+            inert.make(&db, &runs).await;
+            script(&db, ONE_SCOPE).await;
+            script(&db, FIRST).await;
+            let before = row_diff::dump(&db.read_only).await;
+            let report = pass::pass(&db.writable, judged, &Asked::default()).await.expect("a pass");
+            let selected = report.selected_total_candidates;
+            assert_eq!((selected, report.dispatched_tasks), (2, 0), "{what}: {report:?}");
+            assert_eq!(row_diff::dump(&db.read_only).await, before, "{what}: left as it is");
+            herd::lay_out(&db, in_need, now(), 1).await;
+            script(&db, ONE_SCOPE).await;
+            let report = pass::pass(&db.writable, judged, &Asked::default()).await.expect("a pass");
+            assert_eq!(report.dispatched_tasks, 1, "{what}: {report:?}");
+            assert_eq!(report.selected_total_candidates, selected, "{what}: as the engine selects");
+            rig::empty(&db, &tables).await;
+        }
     }
 
     async fn only_one_has_the_right_to_a_pass(db: TestDb) {

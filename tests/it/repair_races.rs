@@ -8,7 +8,7 @@ use std::{
 use plimsoll::{
     clock::Clock,
     db::{Db, DbError},
-    demo::{Situation, catalogue, write::write},
+    demo::{Situation, write::write},
     durable::{
         engine_config::EngineConfig,
         repair::{
@@ -24,7 +24,7 @@ use crate::{
     repair_conformance::by_run,
     rig::{self, TestDb, on_every_database},
     row_diff,
-    shop::now,
+    shop::{self, now},
     worker,
 };
 
@@ -43,7 +43,7 @@ async fn one_of_each_kind(db: &TestDb) -> Vec<(Kind, String, Situation)> {
     let mut found: Vec<(Kind, String, Situation)> = Vec::new();
     // A long history is no other kind.
     let small = |situation: &Situation| situation.rows.len() < 500;
-    for situation in catalogue(now()).into_iter().filter(small) {
+    for situation in shop::at(now()).into_iter().filter(small) {
         lay_out(db, &situation).await;
         let judged = judged(&config);
         let goal = Goal::Asked(&request);

@@ -1,5 +1,7 @@
 //! The demo's shop floor in a test's database, and the real router over it.
 
+use std::sync::LazyLock;
+
 use axum_test::TestServer;
 use chrono::{DateTime, TimeDelta, Utc};
 use plimsoll::{
@@ -18,14 +20,30 @@ pub fn now() -> DateTime<Utc> {
     "2026-11-15T12:00:00Z".parse().unwrap()
 }
 
+/// The catalogue at a moment; that of [`now`] is made once.
+pub fn at(moment: DateTime<Utc>) -> Vec<Situation> {
+    static NOW: LazyLock<Vec<Situation>> = LazyLock::new(|| catalogue(now()));
+    if moment == now() {
+        return NOW.clone();
+    }
+    catalogue(moment)
+}
+
+/// One situation of it.
+pub fn situation(name: &str, moment: DateTime<Utc>) -> Situation {
+    let mut situations = at(moment).into_iter();
+    let found = situations.find(|situation| situation.name == name);
+    found.expect("in the catalogue")
+}
+
 /// Writes every situation and tells what there is.
 pub async fn fill(db: &TestDb) -> Vec<Situation> {
-    lay_out(db, catalogue(now())).await
+    lay_out(db, at(now())).await
 }
 
 /// The same without the few whose history is long, for tests that read every row again and again.
 pub async fn fill_short(db: &TestDb) -> Vec<Situation> {
-    let mut situations = catalogue(now());
+    let mut situations = at(now());
     situations.retain(|situation| situation.rows.len() < 500);
     lay_out(db, situations).await
 }

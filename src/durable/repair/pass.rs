@@ -1,12 +1,16 @@
 //! One pass over all that could be repaired without an operator, as the engine's own pass does it:
 //! tasks that are there and in trouble, runs whose task is gone, runs past their deadline. Every
 //! scope in turn, so that a long queue does not starve a short one.
+//!
+//! The engine's scan limit does not starve anyone, because its pass changes every row it takes up.
+//! Ours leaves some as they are: what only the engine can help is not taken up at all, and what
+//! turns out not to be repairable does not count towards the limit.
 
 use serde::Serialize;
 
 use super::{
     apply::{self, ApplyError, Goal, Judged},
-    refusal::Refusal,
+    plan::is_polled,
 };
 use crate::{
     db::{Db, DbError, Snapshot},
@@ -14,10 +18,13 @@ use crate::{
         metrics::repair::turns,
         store::metrics::{
             Scope,
-            repair::{self as candidates, Wanted},
+            repair::{self as candidates, RepairGroup, Trouble, Wanted},
         },
     },
 };
+
+/// How many candidates are looked at for each that may be repaired, at most.
+const LOOKS: i64 = 10;
 
 /// What the lock of a pass is called.
 pub const LOCK: &str = "repair-pass";
@@ -58,7 +65,7 @@ pub struct Report {
     /// Always none: ending an activity writes history, which is the engine's to write.
     pub activity_timeouts_enforced: usize,
     pub activity_timeout_failures: Vec<RunFailure>,
-    /// Ready tasks that only the engine's pass can publish; the engine has no key for it.
+    /// Tasks in trouble that only the engine's pass can help; the engine has no key for it.
     #[serde(skip)]
     pub left_to_the_engine: usize,
 }
@@ -99,8 +106,13 @@ impl Report {
     }
 }
 
-/// What the pass looks at.
+/// What the pass looks at, and how much of it the engine's would select.
 struct Candidates {
+    limit: usize,
+    selected_tasks: usize,
+    selected_runs: usize,
+    selected_overdue_runs: usize,
+    left_to_the_engine: usize,
     /// Tasks, each with its run.
     tasks: Vec<(String, String)>,
     runs: Vec<String>,
@@ -115,11 +127,12 @@ pub async fn pass(db: &Db, judged: Judged<'_>, asked: &Asked) -> Result<Report, 
     let found = select(&mut snapshot, judged, asked).await?;
     snapshot.end().await;
     let mut report = Report {
-        selected_existing_task_candidates: found.tasks.len(),
-        selected_missing_task_candidates: found.runs.len(),
-        selected_total_candidates: found.tasks.len() + found.runs.len(),
-        deadline_expired_candidates: found.overdue_runs.len(),
+        selected_existing_task_candidates: found.selected_tasks,
+        selected_missing_task_candidates: found.selected_runs,
+        selected_total_candidates: found.selected_tasks + found.selected_runs,
+        deadline_expired_candidates: found.selected_overdue_runs,
         activity_timeout_candidates: found.overdue_activities,
+        left_to_the_engine: found.left_to_the_engine,
         ..Report::of(asked)
     };
     let turn = Turn {
@@ -128,10 +141,11 @@ pub async fn pass(db: &Db, judged: Judged<'_>, asked: &Asked) -> Result<Report, 
         dry_run: asked.dry_run,
     };
     for (task_id, run_id) in found.tasks {
+        if report.repaired_existing_tasks == found.limit {
+            break;
+        }
         match turn.repair(&run_id, Goal::Task(&task_id)).await {
-            Ok(Turned::Repaired) => report.repaired_existing_tasks += 1,
-            Ok(Turned::LeftToTheEngine) => report.left_to_the_engine += 1,
-            Ok(Turned::NotNeeded) => {}
+            Ok(done) => report.repaired_existing_tasks += usize::from(done == Turned::Repaired),
             Err(message) => report.existing_task_failures.push(TaskFailure {
                 candidate_id: task_id,
                 message,
@@ -139,6 +153,9 @@ pub async fn pass(db: &Db, judged: Judged<'_>, asked: &Asked) -> Result<Report, 
         }
     }
     for run_id in found.runs {
+        if report.repaired_missing_tasks == found.limit {
+            break;
+        }
         match turn.repair(&run_id, Goal::MissingTask).await {
             Ok(done) => report.repaired_missing_tasks += usize::from(done == Turned::Repaired),
             Err(message) => report
@@ -147,6 +164,9 @@ pub async fn pass(db: &Db, judged: Judged<'_>, asked: &Asked) -> Result<Report, 
         }
     }
     for run_id in found.overdue_runs {
+        if report.deadline_expired_tasks_created == found.limit {
+            break;
+        }
         match turn.repair(&run_id, Goal::Deadline).await {
             Ok(done) => {
                 report.deadline_expired_tasks_created += usize::from(done == Turned::Repaired);
@@ -173,7 +193,6 @@ struct Turn<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turned {
     Repaired,
-    LeftToTheEngine,
     /// Nothing to repair any more, or nothing a pass may repair.
     NotNeeded,
 }
@@ -187,7 +206,6 @@ impl Turn<'_> {
         };
         match done {
             Ok(_) => Ok(Turned::Repaired),
-            Err(ApplyError::Refused(Refusal::ToBePublished { .. })) => Ok(Turned::LeftToTheEngine),
             Err(ApplyError::Refused(_) | ApplyError::NoSuchRun(_)) => Ok(Turned::NotNeeded),
             Err(error @ (ApplyError::StateChanged | ApplyError::LostRaces | ApplyError::Db(_))) => {
                 Err(error.to_string())
@@ -202,31 +220,56 @@ async fn select(
     asked: &Asked,
 ) -> Result<Candidates, DbError> {
     let limit = judged.config.int("task_repair.scan_limit");
+    let looks = limit.saturating_mul(LOOKS);
     let scope = Scope::new(judged.clock.now(), judged.config, None);
     let wanted = Wanted {
         run_ids: &asked.run_ids,
         instance_id: asked.instance_id.as_deref(),
     };
+    let ours = if is_polled(judged.config) {
+        Trouble::Polled
+    } else {
+        Trouble::Queued
+    };
+    let in_trouble = candidates::task_groups(snapshot, &scope, wanted, Trouble::Any).await?;
+    let to_repair = candidates::task_groups(snapshot, &scope, wanted, ours).await?;
     let mut tasks = Vec::new();
-    for (triple, most) in turns(
-        &candidates::task_groups(snapshot, &scope, wanted).await?,
-        limit,
-    ) {
-        tasks.push(candidates::task_ids(snapshot, &scope, wanted, &triple, most).await?);
+    for (triple, most) in turns(&to_repair, looks) {
+        let asked = (&triple, most);
+        tasks.push(candidates::task_ids(snapshot, &scope, wanted, ours, asked).await?);
     }
+    let without_task = candidates::run_groups(snapshot, &scope, wanted).await?;
     let mut runs = Vec::new();
-    for (triple, most) in turns(
-        &candidates::run_groups(snapshot, &scope, wanted).await?,
-        limit,
-    ) {
-        runs.push(candidates::run_ids(snapshot, &scope, wanted, &triple, most).await?);
+    for (triple, most) in turns(&without_task, looks) {
+        runs.push(candidates::run_ids(snapshot, &scope, wanted, (&triple, most)).await?);
     }
+    let overdue_runs = candidates::overdue_runs(snapshot, &scope, wanted, looks).await?;
+    let limit_of_each = usize::try_from(limit).unwrap_or_default();
     Ok(Candidates {
+        limit: limit_of_each,
+        selected_tasks: selected(&in_trouble, limit),
+        selected_runs: selected(&without_task, limit),
+        selected_overdue_runs: overdue_runs.len().min(limit_of_each),
+        left_to_the_engine: counted(&in_trouble).saturating_sub(counted(&to_repair)),
         tasks: in_turn(tasks),
         runs: in_turn(runs),
-        overdue_runs: candidates::overdue_runs(snapshot, &scope, wanted, limit).await?,
+        overdue_runs,
         overdue_activities: candidates::overdue_activities(snapshot, &scope, limit).await?,
     })
+}
+
+fn counted(groups: &[RepairGroup]) -> usize {
+    let all = groups.iter().map(|group| group.candidates).sum::<i64>();
+    usize::try_from(all).unwrap_or_default()
+}
+
+/// How many of these the engine's pass would take.
+fn selected(groups: &[RepairGroup], limit: i64) -> usize {
+    let all = turns(groups, limit)
+        .iter()
+        .map(|(_, most)| most)
+        .sum::<i64>();
+    usize::try_from(all).unwrap_or_default()
 }
 
 /// The first of each, then the second of each, and so on.

@@ -74,6 +74,6 @@ impl<'a> Draft<'a> {
 }
 
 /// Whether workers fetch their tasks themselves.
-pub(super) fn is_polled(config: &EngineConfig) -> bool {
+pub(in crate::durable::repair) fn is_polled(config: &EngineConfig) -> bool {
     config.text("task_dispatch_mode") == Some("poll")
 }

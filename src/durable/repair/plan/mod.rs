@@ -20,6 +20,7 @@ use crate::durable::{
     stored::{AsCell as _, CommandRow, LivenessState, RepairBlockedReason, RunSummary, TaskRow},
 };
 use draft::Draft;
+pub(super) use draft::is_polled;
 pub use words::Words;
 
 /// What is wrong with the run, and so what kind of repair it needs.
@@ -124,7 +125,7 @@ pub fn of_task(p: &Projected<'_>, task_id: &str, ids: &NewIds) -> Result<RepairP
     let kind = recover::in_transport(p.cx, task).ok_or(not_needed)?;
     // It is ready, and only waits for the engine to tell a worker of it.
     let is_ready = matches!(kind, Kind::DispatchOverdue | Kind::DispatchFailed);
-    if is_ready && !draft::is_polled(p.cx.config) {
+    if is_ready && !is_polled(p.cx.config) {
         return Err(Refusal::ToBePublished {
             id: task_id.to_owned(),
         });

@@ -1,6 +1,6 @@
 //! A plan in words: what it will do, what it will not, and what must be true for the run to go on.
 
-use super::{Kind, Made, draft::is_polled};
+use super::{Kind, Made, is_polled};
 use crate::durable::{
     projection::{Projected, context::stamp, fleet, tasks::payload_of, transport::Patience},
     repair::change::{Action, RowChange},

@@ -56,6 +56,39 @@ impl Wanted<'_> {
     }
 }
 
+/// Which tasks in trouble.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// All that the engine's pass selects.
+    Any,
+    /// Of those, what can be made right without the engine where workers poll: tasks of open runs
+    /// that no worker was refused.
+    Polled,
+    /// The same where workers listen to a queue: what is ready waits for the engine to publish it.
+    Queued,
+}
+
+impl Trouble {
+    fn sql(self) -> &'static str {
+        macro_rules! of_an_open_run {
+            () => {
+                " and exists (select 1 from {workflow_runs} o where o.id = workflow_run_id \
+                 and o.status in ('pending', 'running', 'waiting'))"
+            };
+        }
+        match self {
+            Self::Any => "",
+            Self::Polled => concat!(
+                " and (status = 'leased' or ",
+                claim_ok!(),
+                ")",
+                of_an_open_run!()
+            ),
+            Self::Queued => concat!(" and status = 'leased'", of_an_open_run!()),
+        }
+    }
+}
+
 /// Connection, queue and compatibility, nothing where there is nothing.
 pub type Triple = [Option<String>; 3];
 
@@ -128,7 +161,7 @@ pub(super) async fn groups(
     }
     let all = Wanted::default();
     Ok(RepairGroups {
-        tasks: task_groups(snapshot, scope, all).await?,
+        tasks: task_groups(snapshot, scope, all, Trouble::Any).await?,
         runs: run_groups(snapshot, scope, all).await?,
         oldest_missing_run_started_at: sql::one(snapshot, scope, OLDEST_RUN, |row| {
             Ok(row.opt_time("oldest")?.map(Stamp))
@@ -142,8 +175,10 @@ pub async fn task_groups(
     snapshot: &mut Snapshot,
     scope: &Scope<'_>,
     wanted: Wanted<'_>,
+    trouble: Trouble,
 ) -> Result<Vec<RepairGroup>, DbError> {
     let mut q = sql::statement(snapshot, scope, TASKS);
+    q.push(trouble.sql());
     wanted.push(&mut q, "workflow_run_id");
     q.push(BY_SCOPE);
     snapshot.fetch_as(q, RepairGroup::read).await
@@ -166,14 +201,15 @@ pub async fn task_ids(
     snapshot: &mut Snapshot,
     scope: &Scope<'_>,
     wanted: Wanted<'_>,
-    asked: &Triple,
-    limit: i64,
+    trouble: Trouble,
+    (asked, limit): (&Triple, i64),
 ) -> Result<Vec<(String, String)>, DbError> {
     const SQL: &str = concat!(
         "select id, workflow_run_id from {workflow_tasks} where ",
         candidate!()
     );
     let mut q = sql::statement(snapshot, scope, SQL);
+    q.push(trouble.sql());
     wanted.push(&mut q, "workflow_run_id");
     push_scope(&mut q, asked);
     q.push(" order by available_at, created_at, id limit ")
@@ -187,8 +223,7 @@ pub async fn run_ids(
     snapshot: &mut Snapshot,
     scope: &Scope<'_>,
     wanted: Wanted<'_>,
-    asked: &Triple,
-    limit: i64,
+    (asked, limit): (&Triple, i64),
 ) -> Result<Vec<String>, DbError> {
     const SQL: &str = concat!("select id from {workflow_run_summaries} where ", missing!());
     let mut q = sql::statement(snapshot, scope, SQL);
