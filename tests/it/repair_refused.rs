@@ -5,10 +5,10 @@ use chrono::TimeDelta;
 use plimsoll::{
     clock::Clock,
     db::Statement,
-    demo::{Situation, catalogue, rows::InsertRow, write::write},
+    demo::{Situation, rows::InsertRow, write::write},
     durable::{
         engine_config::EngineConfig,
-        repair::{self, ApplyError, Goal, Judged, Refusal, RepairPlan},
+        repair::{self, ApplyError, Goal, Judged, Kind, Refusal, RepairPlan},
         stored::Cell,
     },
 };
@@ -17,15 +17,12 @@ use crate::{
     repair_conformance::by_run,
     rig::{TestDb, on_every_database},
     row_diff,
-    shop::now,
+    shop::{self, now},
 };
 
 /// The situation, laid out in an empty database.
 async fn given(db: &TestDb, name: &str) -> Situation {
-    let mut situations = catalogue(now()).into_iter();
-    let situation = situations
-        .find(|s| s.name == name)
-        .expect("in the catalogue");
+    let situation = shop::situation(name, now());
     write(&db.writable, situation.rows.clone(), |_| ())
         .await
         .expect("the rows are written");
@@ -217,5 +214,47 @@ on_every_database! {
                 .push(" where status = 'ready'");
         }).await;
         assert_eq!(refused(&db, &situation).await.code(), "claim_failed");
+    }
+
+    async fn a_replay_block_is_not_cleared_beside_a_task_the_workflow_goes_on_with(db: TestDb) {
+        let situation = given(&db, "replay-blocked-history-shape").await;
+        let plan = asked(&db, &situation).await.expect("it is repairable as it is");
+        assert_eq!(plan.kind, Kind::ReplayBlocked);
+        let other = InsertRow::new("workflow_tasks")
+            .set("id", "01m7anothertask00000000000")
+            .set("workflow_run_id", situation.run_id.as_str())
+            .set("task_type", "workflow")
+            .set("status", "leased")
+            .set("payload", "{}")
+            .set("lease_owner", "a-worker")
+            .time("lease_expires_at", Some(now() + TimeDelta::minutes(5)))
+            .time("available_at", Some(now() - TimeDelta::seconds(1)))
+            .time("last_dispatched_at", Some(now()))
+            .stamps(now(), now());
+        add(&db, other).await;
+        let is = |task_type: &'static str, status: &'static str, lease: TimeDelta| {
+            change(&db, move |q| {
+                q.push("update {workflow_tasks} set task_type = ").bind(task_type)
+                    .push(", status = ").bind(status)
+                    .push(", lease_expires_at = ").bind_time(now() + lease)
+                    .push(" where id = '01m7anothertask00000000000'");
+            })
+        };
+        let (held, over) = (TimeDelta::minutes(5), TimeDelta::minutes(-5));
+        for (task_type, status) in [("workflow", "leased"), ("workflow", "ready"), ("workflow", "suspended"), ("query", "ready")] {
+            is(task_type, status, held).await;
+            assert_eq!(refused(&db, &situation).await.code(), "open_task", "{task_type} {status}");
+        }
+        for (task_type, status, lease, kind) in [
+            // A step's task is no second one for the workflow.
+            ("timer", "leased", held, Kind::ReplayBlocked),
+            ("workflow", "completed", held, Kind::ReplayBlocked),
+            // The workflow goes on with the one whose worker is gone.
+            ("workflow", "leased", over, Kind::LeaseExpired),
+        ] {
+            is(task_type, status, lease).await;
+            let plan = asked(&db, &situation).await.expect("a plan");
+            assert_eq!(plan.kind, kind, "{task_type} {status}");
+        }
     }
 }

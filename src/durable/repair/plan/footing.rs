@@ -6,7 +6,7 @@ use crate::durable::{
     repair::refusal::Refusal,
     stored::{
         AttemptRow, AttemptStatus, ExecutionRow, HistoryEvent, Notice, Problem, SignalRow, TaskRow,
-        TimerRow, UpdateRow,
+        TaskType, TimerRow, UpdateRow,
     },
 };
 
@@ -54,6 +54,19 @@ fn legible(p: &Projected<'_>, counts: impl Fn(&Notice) -> bool) -> Result<(), Re
         return Err(Refusal::TooMuchUnreadable);
     }
     Ok(())
+}
+
+/// Tasks that are open, and those of which it is not known that they are not.
+pub(super) fn not_over<'p>(p: &'p Projected<'_>) -> impl Iterator<Item = &'p TaskRow> {
+    let tasks = p.cx.snapshot.tasks.iter();
+    tasks.filter(|task| !task.status.is_over())
+}
+
+/// The task with which the workflow itself goes on. Tasks of steps do not do that; one of a kind
+/// we do not know might.
+pub(super) fn task_of_the_workflow<'p>(p: &'p Projected<'_>) -> Option<&'p TaskRow> {
+    let of_a_step = |task: &TaskRow| matches!(task.task_type, TaskType::Activity | TaskType::Timer);
+    not_over(p).find(|task| !of_a_step(task))
 }
 
 /// The tries of an activity, whatever its own row says.

@@ -79,9 +79,7 @@ pub(super) fn deadline(draft: &mut Draft<'_>) -> Result<Made, Refusal> {
     if !past(run.execution_deadline_at) && !past(run.run_deadline_at) {
         return Err(Refusal::Blocked(RepairBlockedReason::RepairNotNeeded));
     }
-    // Tasks of steps do not close a run; one of a kind we do not know might.
-    let closes = |task: &&TaskRow| !matches!(task.task_type, TaskType::Activity | TaskType::Timer);
-    if let Some(task) = not_over(p).find(closes) {
+    if let Some(task) = footing::task_of_the_workflow(p) {
         return Err(Refusal::OpenTask {
             id: task.id.clone(),
         });
@@ -91,16 +89,10 @@ pub(super) fn deadline(draft: &mut Draft<'_>) -> Result<Made, Refusal> {
     Ok(insert(draft, new))
 }
 
-/// Tasks that are open, and those of which it is not known that they are not.
-fn not_over<'p>(p: &'p Projected<'_>) -> impl Iterator<Item = &'p TaskRow> {
-    let tasks = p.cx.snapshot.tasks.iter();
-    tasks.filter(|task| !task.status.is_over())
-}
-
 /// Where another task is open, whatever it is for, a second one is never made beside it.
 fn refuse_beside_another(p: &Projected<'_>) -> Result<(), Refusal> {
     let patience = Patience::of(p.cx.config);
-    for task in not_over(p) {
+    for task in footing::not_over(p) {
         let health = Health::of(task, p.cx.now, patience);
         if health.claim_failed {
             return Err(Refusal::ClaimFailed {
@@ -111,7 +103,7 @@ fn refuse_beside_another(p: &Projected<'_>) -> Result<(), Refusal> {
             return Err(Refusal::DispatchBackoff { until });
         }
     }
-    not_over(p).next().map_or(Ok(()), |task| {
+    footing::not_over(p).next().map_or(Ok(()), |task| {
         Err(Refusal::OpenTask {
             id: task.id.clone(),
         })

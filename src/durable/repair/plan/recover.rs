@@ -27,7 +27,7 @@ pub(super) fn first<'p>(p: &'p Projected<'_>) -> Option<(&'p TaskRow, Kind)> {
     p.cx.snapshot
         .tasks
         .iter()
-        .filter_map(|task| Some((task, cause(p.cx, task)?)))
+        .filter_map(|task| Some((task, cause(p, task)?)))
         .min_by_key(|(task, _)| {
             (
                 task.available_at.map_or(i64::MAX, millis),
@@ -37,14 +37,16 @@ pub(super) fn first<'p>(p: &'p Projected<'_>) -> Option<(&'p TaskRow, Kind)> {
         })
 }
 
-fn cause(cx: Context<'_>, task: &TaskRow) -> Option<Kind> {
+fn cause(p: &Projected<'_>, task: &TaskRow) -> Option<Kind> {
     let blocked = task.task_type == TaskType::Workflow
         && task.status == TaskStatus::Failed
         && *payload_of(task).replay_blocked == Some(true);
     if blocked {
-        return Some(Kind::ReplayBlocked);
+        // Where the workflow has another task to go on with, opening this one makes a second.
+        let alone = footing::task_of_the_workflow(p).is_none();
+        return alone.then_some(Kind::ReplayBlocked);
     }
-    in_transport(cx, task)
+    in_transport(p.cx, task)
 }
 
 /// What is wrong with a task on its way to a worker, if repair may act on it now. Where a worker
