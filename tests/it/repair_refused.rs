@@ -257,4 +257,54 @@ on_every_database! {
             assert_eq!(plan.kind, kind, "{task_type} {status}");
         }
     }
+
+    async fn no_row_is_put_back_where_another_stands(db: TestDb) {
+        for (name, table) in [
+            ("activity-task-and-execution-lost", "activity_executions"),
+            ("timer-row-and-task-lost", "workflow_run_timers"),
+        ] {
+            let situation = given(&db, name).await;
+            let plan = asked(&db, &situation).await.expect("it is repairable as it is");
+            let restored = plan.changes.iter().find(|change| change.table == table).expect("it is put back");
+            let Some(Cell::Int(sequence)) = restored.cell("sequence") else {
+                panic!("a sequence: {restored:?}");
+            };
+            let stranger = match table {
+                "activity_executions" => InsertRow::new(table).set("activity_class", "App\\Other").set("activity_type", "other"),
+                _ => InsertRow::new(table).set("delay_seconds", 5).time("fire_at", Some(now())),
+            };
+            let stranger = stranger
+                .set("id", "01m7stranger00000000000000")
+                .set("workflow_run_id", situation.run_id.as_str())
+                .set("sequence", *sequence)
+                .set("status", "cancelled")
+                .stamps(now(), now());
+            add(&db, stranger).await;
+            let refusal = refused(&db, &situation).await;
+            assert_eq!(refusal.code(), "not_restorable", "{name}");
+            assert!(refusal.words().contains("01m7stranger"), "{}", refusal.words());
+        }
+    }
+
+    /// Of a run that is not looked at: only the database knows of it.
+    async fn a_key_taken_elsewhere_is_a_lost_race(db: TestDb) {
+        let situation = given(&db, "timer-row-and-task-lost").await;
+        let plan = asked(&db, &situation).await.expect("it is repairable as it is");
+        let restored = plan.changes.iter().find(|change| change.table == "workflow_run_timers").expect("it is put back");
+        let elsewhere = InsertRow::new("workflow_run_timers")
+            .set("id", restored.id.as_str())
+            .set("workflow_run_id", "01m7anotherrun000000000000")
+            .set("sequence", 1)
+            .set("status", "fired")
+            .set("delay_seconds", 5)
+            .time("fire_at", Some(now()))
+            .stamps(now(), now());
+        add(&db, elsewhere).await;
+        let before = row_diff::dump(&db.read_only).await;
+        let (config, request) = (EngineConfig::defaults(), by_run());
+        let judged = Judged { clock: Clock::Frozen(now()), config: &config };
+        let done = repair::repair(&db.writable, judged, &situation.run_id, Goal::Asked(&request), None).await;
+        assert!(matches!(done, Err(ApplyError::LostRaces)), "{done:?}");
+        assert_eq!(before, row_diff::dump(&db.read_only).await);
+    }
 }

@@ -134,9 +134,12 @@ pub async fn repair(
         tokio::time::sleep(pause.mul_f64(fastrand::f64())).await;
         pause *= 2;
     }
-    match attempt(db, judged, run_id, goal, shown, &past).await? {
-        Outcome::Done(plan) => Ok(*plan),
-        Outcome::LostRace => Err(ApplyError::LostRaces),
+    match attempt(db, judged, run_id, goal, shown, &past).await {
+        Ok(Outcome::Done(plan)) => Ok(*plan),
+        Ok(Outcome::LostRace) | Err(ApplyError::Db(DbError::Duplicate(_))) => {
+            Err(ApplyError::LostRaces)
+        }
+        Err(error) => Err(error),
     }
 }
 

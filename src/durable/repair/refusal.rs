@@ -21,6 +21,9 @@ pub enum Refusal {
     NoProgress,
     /// History does not say enough to put the row back.
     NotRestorable { what: String },
+    /// Another row has what only one row of a run may have: its place in the workflow, or its
+    /// command.
+    PlaceTaken { what: String, by: String },
     /// It runs inside its workflow's own task; a task of its own would be wrong.
     LocalActivity,
     /// The command that records the repair could not be written in the run's own codec.
@@ -53,7 +56,7 @@ impl Refusal {
             Self::DispatchBackoff { .. } => "dispatch_backoff",
             Self::LeaseJustExpired { .. } => "lease_just_expired",
             Self::NoProgress => "no_progress",
-            Self::NotRestorable { .. } => "not_restorable",
+            Self::NotRestorable { .. } | Self::PlaceTaken { .. } => "not_restorable",
             Self::LocalActivity => "local_activity",
             Self::UnsupportedCodec { .. } => "unsupported_codec",
             Self::OpenTask { .. } => "open_task",
@@ -81,6 +84,9 @@ impl Refusal {
             Self::NoProgress => "The child's outcome has already been applied: the workflow has gone on since. A new task would change nothing.".to_owned(),
             Self::NotRestorable { what } => {
                 format!("History does not say enough to put {what} back.")
+            }
+            Self::PlaceTaken { what, by } => {
+                format!("Row {by} stands where history has {what}, so it cannot be put back.")
             }
             Self::LocalActivity => {
                 "The activity runs inside its workflow's own task; it has no task to put back."

@@ -35,6 +35,12 @@ pub(super) fn execution(
     if known.history_authority != authority::TYPED || known.status != ActivityStatus::Pending {
         return Err(refused());
     }
+    let there = draft.p.cx.snapshot.executions.iter();
+    free(
+        there.map(|row| (row.sequence, row.id.as_str())),
+        &sequence,
+        || format!("activity {}", known.id),
+    )?;
     let path = &known.group.parallel_group_path;
     let row = ExecutionRow {
         id: known.id.clone(),
@@ -76,6 +82,21 @@ pub(super) fn execution(
     Ok(row)
 }
 
+/// Refuses where another row has what only one may have.
+fn free<'a, K: PartialEq>(
+    mut rows: impl Iterator<Item = (K, &'a str)>,
+    key: &K,
+    what: impl FnOnce() -> String,
+) -> Result<(), Refusal> {
+    let taken = rows.find(|(taken, _)| taken == key);
+    taken.map_or(Ok(()), |(_, by)| {
+        Err(Refusal::PlaceTaken {
+            what: what(),
+            by: by.to_owned(),
+        })
+    })
+}
+
 /// A payload of an event as a column holds it.
 fn column(value: &Value) -> Option<String> {
     match value {
@@ -112,6 +133,12 @@ pub(super) fn timer(draft: &mut Draft<'_>, id: Option<&str>) -> Result<TimerRow,
     let (Some(sequence), Some(delay_seconds)) = (known.sequence, known.delay_seconds) else {
         return Err(refused());
     };
+    let there = p.cx.snapshot.timers.iter();
+    free(
+        there.map(|row| (row.sequence, row.id.as_str())),
+        &sequence,
+        || format!("timer {}", known.id),
+    )?;
     let row = TimerRow {
         id: known.id.clone(),
         workflow_run_id: p.cx.snapshot.run.id.clone(),
@@ -156,6 +183,12 @@ pub(super) fn update(draft: &mut Draft<'_>, id: &str) -> Result<String, Refusal>
     let (Some(command_id), Some(name)) = (known.command_id.clone(), known.name.clone()) else {
         return Err(refused());
     };
+    let there = snapshot.updates.iter();
+    free(
+        there.map(|row| (row.workflow_command_id.as_str(), row.id.as_str())),
+        &command_id.as_str(),
+        || format!("update {id}"),
+    )?;
     let run = &snapshot.run;
     let row = UpdateRow {
         id: id.to_owned(),
