@@ -47,6 +47,26 @@ pub mod values {
         })
     }
 
+    pub fn host(text: &str) -> Result<String, String> {
+        let name = text.trim().trim_end_matches('.').to_ascii_lowercase();
+        let letters = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+        if name.is_empty() || !name.chars().all(letters) {
+            return Err(format!(
+                "{text:?} is not a host name, such as ops.example.com, without scheme and port"
+            ));
+        }
+        Ok(name)
+    }
+
+    pub(super) fn hosts_in_file<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Vec<String>>, D::Error> {
+        let list = Option::<Vec<String>>::deserialize(from)?.unwrap_or_default();
+        let hosts: Result<Vec<String>, String> = list.iter().map(|text| host(text)).collect();
+        let hosts = hosts.map_err(D::Error::custom)?;
+        Ok((!hosts.is_empty()).then_some(hosts))
+    }
+
     macro_rules! in_file {
         ($($name:ident: $parse:path => $type:ty;)+) => {$(
             pub(super) fn $name<'de, D: Deserializer<'de>>(from: D) -> Result<Option<$type>, D::Error> {
@@ -84,6 +104,12 @@ pub struct Options {
     /// Allow listening beyond this machine although there is no access control yet
     #[arg(long, env = "PLIMSOLL_INSECURE_LISTEN", value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub insecure_listen: Option<bool>,
+
+    /// Name browsers reach this copy by, such as ops.example.com; may be given several times. Repairs
+    /// are taken under these names, localhost and plain addresses only
+    #[arg(long, env = "PLIMSOLL_PUBLIC_HOST", value_name = "NAME", value_delimiter = ',', value_parser = values::host)]
+    #[serde(default, deserialize_with = "values::hosts_in_file")]
+    pub public_host: Option<Vec<String>>,
 
     /// Path everything is served under [default: /waterline]
     #[arg(long, env = "PLIMSOLL_BASE_PATH", value_name = "PATH")]
@@ -208,6 +234,7 @@ pub struct Config {
     pub database_url: Option<String>,
     pub listen: SocketAddr,
     pub insecure_listen: bool,
+    pub public_host: Vec<String>,
     pub base_path: String,
     pub table_prefix: String,
     pub stored_zone: crate::zone::Zone,
@@ -276,6 +303,7 @@ impl Options {
             database_url: self.database_url.or(below.database_url),
             listen: self.listen.or(below.listen),
             insecure_listen: self.insecure_listen.or(below.insecure_listen),
+            public_host: self.public_host.or(below.public_host),
             base_path: self.base_path.or(below.base_path),
             table_prefix: self.table_prefix.or(below.table_prefix),
             stored_zone: self.stored_zone.or(below.stored_zone),
@@ -308,6 +336,7 @@ impl Options {
                 .listen
                 .unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 7420))),
             insecure_listen: self.insecure_listen.unwrap_or(false),
+            public_host: self.public_host.unwrap_or_default(),
             base_path: self.base_path.unwrap_or_else(|| "/waterline".into()),
             table_prefix: self.table_prefix.unwrap_or_default(),
             stored_zone: self.stored_zone.unwrap_or(crate::zone::Zone::UTC),
@@ -409,6 +438,8 @@ impl Config {
         );
         line("listen", text(&self.listen.to_string()));
         line("insecure_listen", Some(self.insecure_listen.into()));
+        let hosts = self.public_host.clone();
+        line("public_host", (!hosts.is_empty()).then(|| hosts.into()));
         line("base_path", text(&self.base_path));
         line("table_prefix", text(&self.table_prefix));
         line("stored_zone", text(self.stored_zone.name()));
@@ -511,6 +542,27 @@ mod tests {
     }
 
     #[test]
+    fn a_public_host_is_a_name_and_no_address() {
+        let hosts = |toml: &str| options(toml).settle().public_host;
+        let named = hosts("public_host = ['Ops.Example.com', 'ops.internal.']");
+        assert_eq!(named, ["ops.example.com", "ops.internal"]);
+        assert_eq!(hosts("public_host = []"), [""; 0]);
+        for wrong in [
+            "https://ops.example.com",
+            "ops.example.com:8443",
+            "a/b",
+            " ",
+        ] {
+            let file = format!("public_host = [{wrong:?}]");
+            let error = toml::from_str::<Options>(&file).unwrap_err().to_string();
+            assert!(
+                error.contains("without scheme and port"),
+                "{wrong}: {error}"
+            );
+        }
+    }
+
+    #[test]
     fn a_mistake_in_the_file_is_told_with_its_line() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("plimsoll.toml");
@@ -578,7 +630,8 @@ mod tests {
     #[test]
     fn the_printed_configuration_hides_the_password_and_reads_back() {
         let config = options(
-            "database_url = 'postgres://app:s3cret@db/app'\nclock = '2026-11-15T12:00:00Z'",
+            "database_url = 'postgres://app:s3cret@db/app'\nclock = '2026-11-15T12:00:00Z'\n\
+             public_host = ['ops.example.com', 'ops.internal']",
         )
         .settle();
         let printed = config.print();

@@ -20,7 +20,7 @@ use crate::{
     web::{
         collector,
         connections::{self, Patience},
-        origin::Forms,
+        origin::{Forms, Hosts},
         routes,
         state::{App, BasePath, ExportSettings, Repairs, Settings},
     },
@@ -146,6 +146,7 @@ impl Prepared {
             engine: self.engine,
             export: self.export,
             forms: self.forms,
+            hosts: Hosts::new(config.public_host.clone()),
             clock: config.clock,
             zone: config.display_zone,
             repairs: repairs.clone(),

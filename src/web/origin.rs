@@ -1,9 +1,9 @@
 //! Who may write: a page of ours, or a script. Another site's page, which a browser would lend
 //! the operator's network and identity to, may not.
 
-use std::fmt;
+use std::{fmt, net::IpAddr};
 
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, header, uri::Authority};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use ulid::Ulid;
@@ -13,8 +13,44 @@ use crate::{
     web::error::AppError,
 };
 
-/// Refuses what a browser sends on behalf of another site. A script sends neither header.
-pub fn refuse_other_sites(headers: &HeaderMap) -> Result<(), AppError> {
+/// The names this copy is reached by, beside localhost and plain addresses.
+#[derive(Clone, Debug, Default)]
+pub struct Hosts(Vec<String>);
+
+impl Hosts {
+    pub fn new(names: Vec<String>) -> Self {
+        Self(names)
+    }
+
+    /// Whether a request was meant for us. A page of another site can have its own name lead to
+    /// us, and is then of our origin to the browser; it cannot do so with a name that is ours.
+    fn know(&self, host: &str) -> bool {
+        let Ok(place) = host.parse::<Authority>() else {
+            return false;
+        };
+        let name = place.host().trim_end_matches('.').to_ascii_lowercase();
+        let address = name.trim_start_matches('[').trim_end_matches(']');
+        address.parse::<IpAddr>().is_ok()
+            || name == "localhost"
+            || name.ends_with(".localhost")
+            || self.0.contains(&name)
+    }
+}
+
+/// Refuses what a browser sends on behalf of another site, or to a name that is not ours. A script
+/// sends neither Origin nor Sec-Fetch-Site.
+pub fn refuse_other_sites(hosts: &Hosts, headers: &HeaderMap) -> Result<(), AppError> {
+    if let Some(host) = headers.get(header::HOST) {
+        let host = host.to_str().unwrap_or("");
+        if !hosts.know(host) {
+            return Err(AppError::Forbidden {
+                message: format!(
+                    "Nothing is written under the name {host:?}: this copy of Plimsoll does not know it as its own."
+                ),
+                how: "If it is, start Plimsoll with --public-host and this name.".to_owned(),
+            });
+        }
+    }
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or(""));
     let ours = match (text("sec-fetch-site"), text("origin")) {
         (Some(site), _) => matches!(site, "same-origin" | "none"),
@@ -113,7 +149,41 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_written_under_a_strange_name() {
+        let hosts = Hosts::new(vec!["ops.example".to_owned()]);
+        for (host, ours) in [
+            ("127.0.0.1", true),
+            ("127.0.0.1:7420", true),
+            ("192.168.4.2:7420", true),
+            ("[::1]:7420", true),
+            ("[::1]", true),
+            ("localhost:7420", true),
+            ("LOCALHOST", true),
+            ("plimsoll.localhost:80", true),
+            ("ops.example", true),
+            ("Ops.Example.:8443", true),
+            ("evil.example:7420", false),
+            ("ops.example.evil.example", false),
+            ("notlocalhost", false),
+            ("127.0.0.1.evil.example", false),
+            ("localhost@evil.example", false),
+            ("", false),
+            (" ", false),
+        ] {
+            let origin = format!("http://{host}");
+            let mut sent = HeaderMap::new();
+            sent.insert("host", HeaderValue::from_static(host));
+            assert_eq!(refuse_other_sites(&hosts, &sent).is_ok(), ours, "{host:?}");
+            // A name that leads here makes its pages ours to the browser.
+            sent.insert("origin", HeaderValue::from_str(&origin).unwrap());
+            sent.insert("sec-fetch-site", HeaderValue::from_static("same-origin"));
+            assert_eq!(refuse_other_sites(&hosts, &sent).is_ok(), ours, "{host:?}");
+        }
+    }
+
+    #[test]
     fn only_our_own_pages_and_scripts_may_write() {
+        let hosts = Hosts::new(vec!["ops.example".to_owned()]);
         for (sent, allowed) in [
             (&[("host", "ops.example")][..], true),
             (&[("sec-fetch-site", "same-origin")], true),
@@ -148,7 +218,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                refuse_other_sites(&headers(sent)).is_ok(),
+                refuse_other_sites(&hosts, &headers(sent)).is_ok(),
                 allowed,
                 "{sent:?}"
             );

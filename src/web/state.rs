@@ -19,7 +19,7 @@ use crate::web::bundles::Bundles;
 use crate::web::collector::{self, Collector};
 use crate::web::error::AppError;
 use crate::web::kept::KeptPages;
-use crate::web::origin::Forms;
+use crate::web::origin::{Forms, Hosts};
 use crate::web::telemetry::Telemetry;
 use crate::{clock::Clock, zone::Zone};
 
@@ -39,6 +39,8 @@ pub struct Settings {
     pub repairs: Option<Repairs>,
     /// What makes our forms ours.
     pub forms: Forms,
+    /// Under which names something may be written.
+    pub hosts: Hosts,
     pub demo: bool,
     /// The engine's database; without one only exported bundles can be opened.
     pub db: Option<Db>,
@@ -91,6 +93,7 @@ impl Default for Settings {
             zone: Zone::UTC,
             repairs: None,
             forms: Forms::default(),
+            hosts: Hosts::default(),
             demo: false,
             db: None,
             engine: EngineConfig::defaults(),

@@ -168,3 +168,5 @@ on_every_database! {
         assert_eq!(row_diff::dump_run(&db.read_only, &lost.run_id).await, before);
     }
 }
+            // A name of another's that leads to us.
+            &[("host", "evil.example:7420"), ("origin", "http://evil.example:7420"), ("sec-fetch-site", "same-origin")],

@@ -159,7 +159,7 @@ pub async fn freeze(
     headers: HeaderMap,
     RawForm(form): RawForm,
 ) -> Result<Redirect, AppError> {
-    refuse_other_sites(&headers)?;
+    refuse_other_sites(&app.hosts, &headers)?;
     let sent: Vec<(String, String)> = url::form_urlencoded::parse(&form).into_owned().collect();
     let one = |name: &str| {
         let found = sent.iter().find(|(param, _)| param == name);
@@ -285,7 +285,7 @@ pub async fn start(
     Extension(request_id): Extension<RequestId>,
     Form(asked): Form<Asked>,
 ) -> Result<Response, AppError> {
-    refuse_other_sites(&headers)?;
+    refuse_other_sites(&app.hosts, &headers)?;
     let repairs = app.repairs()?;
     let kept = kept(&app, &id)?;
     app.forms
@@ -324,7 +324,7 @@ pub async fn stop(
     headers: HeaderMap,
     Form(stop): Form<Stop>,
 ) -> Result<Redirect, AppError> {
-    refuse_other_sites(&headers)?;
+    refuse_other_sites(&app.hosts, &headers)?;
     let kept = kept(&app, &id)?;
     app.forms.check(&stop_seal(&kept.id), &stop.token)?;
     kept.stop();

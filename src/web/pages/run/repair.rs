@@ -125,7 +125,7 @@ pub async fn ask(
     Extension(request_id): Extension<RequestId>,
     Form(asked): Form<Asked>,
 ) -> Result<Response, AppError> {
-    refuse_other_sites(&headers)?;
+    refuse_other_sites(&app.hosts, &headers)?;
     let repairs = app.repairs()?;
     let run = named(&app, instance, run).await?;
     app.forms
