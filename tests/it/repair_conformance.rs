@@ -5,16 +5,22 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use axum_test::TestServer;
 use chrono::{DateTime, TimeDelta, Utc};
 use plimsoll::{
     clock::Clock,
+    db::Dialect,
     durable::{
         engine_config::EngineConfig,
         repair::{self, ApplyError, Caller, Goal, Judged, Mode, Request, Scope},
         store::schema,
     },
+    web::{
+        routes,
+        state::{App, Repairs, Settings},
+    },
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     compare::{self, Comparison, Differences},
@@ -29,6 +35,9 @@ const PROSE: &[&str] = &[
     "*.workflow_run_summaries.*.wait_reason.*",
 ];
 
+/// How many repairs the corpus holds.
+const REPAIRS: usize = 73;
+
 /// One manual repair the engine did, in its scenario.
 pub struct Case {
     pub name: String,
@@ -39,7 +48,7 @@ pub struct Case {
     diff: Value,
 }
 
-fn json(file: &Path) -> Value {
+fn read(file: &Path) -> Value {
     let text =
         fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     serde_json::from_str(&text).expect("JSON")
@@ -72,8 +81,8 @@ fn cases(root: &Path) -> Vec<Case> {
                 name: folder.file_name().unwrap().to_string_lossy().into_owned(),
                 now: moment(&folder),
                 config: configured(&folder),
-                result: json(&folder.join(&result)),
-                diff: json(&folder.join(diff)),
+                result: read(&folder.join(&result)),
+                diff: read(&folder.join(diff)),
                 folder: folder.clone(),
             });
         }
@@ -98,11 +107,60 @@ fn expected_code(case: &Case, run_id: &str) -> String {
         Some(code) => return code.to_owned(),
         None => {}
     }
-    let detail = json(&case.folder.join("runs").join(run_id).join("detail.json"));
+    let detail = read(&case.folder.join("runs").join(run_id).join("detail.json"));
     detail["repair_blocked_reason"]
         .as_str()
         .unwrap_or("none")
         .to_owned()
+}
+
+/// The answers of the engine to a caller, and ours. What was written is compared elsewhere.
+#[tokio::test]
+async fn every_answer_of_the_engine_is_given_alike() {
+    let Some(root) = rig::corpus_unpacked() else {
+        return;
+    };
+    rig::on(Dialect::Sqlite, |db| async move {
+        let tables: Vec<_> = schema::tables().iter().map(|table| table.name).collect();
+        // An id of a new row.
+        let mut comparison = Comparison::new(&["repair_reply.command_id"]);
+        let mut answers = 0;
+        for case in cases(&root) {
+            rig::copy_sqlite(&case.folder.join("db.sqlite"), &db).await;
+            let theirs = &case.result["http_payload"];
+            let word = |key: &str| theirs[key].as_str().expect("a word");
+            let server = TestServer::new(routes::router(App::new(Settings {
+                clock: Clock::Frozen(case.now),
+                engine: case.config,
+                db: Some(db.read_only.clone()),
+                repairs: Some(Repairs {
+                    db: db.writable.clone(),
+                    mode: Mode::Direct,
+                }),
+                ..Settings::default()
+            })));
+            let (instance, run) = (word("workflow_id"), word("run_id"));
+            let path = format!("/waterline/api/instances/{instance}/runs/{run}/repair");
+            let response = server.post(&path).json(&json!({})).await;
+            let mut ours: Value = response.json();
+            let map = ours.as_object_mut().expect("an object");
+            for added in ["plimsoll", "message"] {
+                map.remove(added);
+            }
+            let document = match (response.status_code().as_u16(), word("command_status")) {
+                (200, _) => "repair_reply",
+                (409, "rejected") => "repair_refusal",
+                (409, _) => "repair_no_op",
+                other => panic!("{}: {other:?}: {ours}", case.name),
+            };
+            comparison.document(&case.name, document, &ours, theirs);
+            answers += 1;
+            rig::empty(&db, &tables).await;
+        }
+        comparison.finish("answers to a repair");
+        assert_eq!(answers, REPAIRS);
+    })
+    .await;
 }
 
 on_every_database! {
@@ -164,6 +222,6 @@ on_every_database! {
             db.dialect()
         ));
         comparison.finish(&format!("manual repair on {:?}", db.dialect()));
-        assert!(equal > 0 && refused > 0, "nothing was compared");
+        assert_eq!(equal + refused, REPAIRS);
     }
 }

@@ -4,6 +4,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum_test::{TestResponse, TestServer};
 use plimsoll::{
     clock::Clock,
+    demo::{rows::InsertRow, write::write},
     durable::repair::Mode,
     web::{
         routes,
@@ -126,7 +127,20 @@ on_every_database! {
         let turned_away = post(&server, &format!("/flows/{closed}/repair"), &[], &json!({})).await;
         assert_eq!(turned_away.status_code(), StatusCode::CONFLICT);
         let reply: Value = turned_away.json();
-        assert_eq!((&reply["outcome"], &reply["rejection_reason"]), (&json!("rejected_not_active"), &json!("run_closed")));
+        assert_eq!((&reply["outcome"], &reply["rejection_reason"]), (&json!("rejected_not_active"), &json!("run_not_active")));
+        assert_eq!((&reply["resolved_run_id"], &reply["plimsoll"]["code"]), (&json!(closed), &json!("run_closed")));
+
+        let reserved = InsertRow::new("workflow_instances").set("id", "order-held").set("workflow_type", "order.fulfil").set("workflow_class", "App\\Order").stamps(now(), now());
+        write(&db.writable, vec![reserved], |_| ()).await.expect("it is written");
+        for path in ["/instances/order-held/repair", "/flows/order-held/repair"] {
+            let not_started = post(&server, path, &[], &json!({})).await;
+            assert_eq!(not_started.status_code(), StatusCode::CONFLICT);
+            let reply: Value = not_started.json();
+            let keys: Vec<&str> = reply.as_object().unwrap().keys().map(String::as_str).collect();
+            assert_eq!(keys[..14], KEYS);
+            assert_eq!((&reply["outcome"], &reply["rejection_reason"]), (&json!("rejected_not_started"), &json!("instance_not_started")));
+            assert_eq!((&reply["workflow_type"], &reply["run_id"]), (&json!("order.fulfil"), &Value::Null));
+        }
 
         let nowhere = post(&server, "/instances/nobody/repair", &[], &json!({})).await;
         assert_eq!(nowhere.status_code(), StatusCode::NOT_FOUND);
@@ -136,7 +150,11 @@ on_every_database! {
         let path = format!("/instances/{}/repair", stale.instance_id);
         let other = post(&server, &path, &[], &json!({"digest": "of another plan"})).await;
         assert_eq!(other.status_code(), StatusCode::CONFLICT);
-        assert_eq!(other.json::<Value>()["rejection_reason"], "state_changed");
+        let reply: Value = other.json();
+        assert_eq!((&reply["outcome"], &reply["rejection_reason"]), (&json!("repair_refused"), &json!("state_changed")));
+        let waits = find("repair-backoff");
+        let reply: Value = post(&server, &format!("/flows/{}/repair", waits.run_id), &[], &json!({})).await.json();
+        assert_eq!((&reply["outcome"], &reply["rejection_reason"]), (&json!("repair_refused"), &json!("dispatch_backoff")));
     }
 
     async fn who_may_not_write_changes_nothing(db: TestDb) {
@@ -155,6 +173,8 @@ on_every_database! {
             &[("sec-fetch-site", "same-site")],
             &[("origin", "https://evil.example")],
             &[("origin", "null")],
+            // A name of another's that leads to us.
+            &[("host", "evil.example:7420"), ("origin", "http://evil.example:7420"), ("sec-fetch-site", "same-origin")],
         ] {
             let refused = post(&writing, &path, headers, &json!({})).await;
             assert_eq!(refused.status_code(), StatusCode::FORBIDDEN, "{headers:?}");
@@ -168,5 +188,3 @@ on_every_database! {
         assert_eq!(row_diff::dump_run(&db.read_only, &lost.run_id).await, before);
     }
 }
-            // A name of another's that leads to us.
-            &[("host", "evil.example:7420"), ("origin", "http://evil.example:7420"), ("sec-fetch-site", "same-origin")],

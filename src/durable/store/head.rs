@@ -45,6 +45,18 @@ pub async fn named(
     }
 }
 
+/// The type of an instance, which may have no run yet.
+pub async fn reserved(
+    snapshot: &mut Snapshot,
+    instance_id: &str,
+) -> Result<Option<String>, DbError> {
+    let mut q = snapshot.statement();
+    q.push("select workflow_type from {workflow_instances} where id = ")
+        .bind(instance_id);
+    let found = snapshot.fetch_one(q).await?;
+    found.map(|mut row| row.text("workflow_type")).transpose()
+}
+
 /// The runs that are there, each with its instance and type; the newest first.
 pub async fn named_all(
     snapshot: &mut Snapshot,

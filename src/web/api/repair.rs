@@ -17,10 +17,11 @@ use crate::{
     db::Snapshot,
     durable::{
         repair::{
-            self, ApplyError, Caller, Goal, HttpRequest, Judged, Mode, RepairPlan, Request, Scope,
-            request::SOURCE,
+            self, ApplyError, Caller, Goal, HttpRequest, Judged, Mode, Refusal, RepairPlan,
+            Request, Scope, request::SOURCE,
         },
         store::head,
+        stored::RepairBlockedReason,
     },
     web::{
         error::AppError,
@@ -122,10 +123,8 @@ pub async fn current(
     Path(instance): Path<String>,
     wish: Wish,
 ) -> Result<Response, AppError> {
-    let mut snapshot = app.db()?.snapshot().await?;
-    let run = head::current_run_id(&mut snapshot, &instance).await?;
-    let run = run.ok_or_else(|| not_found(&format!("A run of instance {instance}")))?;
-    answer(&app, snapshot, &run, Scope::Instance, wish).await
+    let snapshot = app.db()?.snapshot().await?;
+    of_instance(&app, snapshot, &instance, "An instance", wish).await
 }
 
 pub async fn selected(
@@ -150,9 +149,33 @@ pub async fn by_any_id(
     if head::exists(&mut snapshot, &id).await? {
         return answer(&app, snapshot, &id, Scope::Run, wish).await;
     }
-    let run = head::current_run_id(&mut snapshot, &id).await?;
-    let run = run.ok_or_else(|| not_found(&format!("A run or instance {id}")))?;
-    answer(&app, snapshot, &run, Scope::Instance, wish).await
+    of_instance(&app, snapshot, &id, "A run or instance", wish).await
+}
+
+/// The instance's current run; without one there is nothing to repair yet.
+async fn of_instance(
+    app: &App,
+    mut snapshot: Snapshot,
+    instance_id: &str,
+    asked_for: &str,
+    wish: Wish,
+) -> Result<Response, AppError> {
+    if let Some(run) = head::current_run_id(&mut snapshot, instance_id).await? {
+        return answer(app, snapshot, &run, Scope::Instance, wish).await;
+    }
+    let workflow_type = head::reserved(&mut snapshot, instance_id).await?;
+    snapshot.end().await;
+    let workflow_type =
+        workflow_type.ok_or_else(|| not_found(&format!("{asked_for} {instance_id}")))?;
+    let reply = Reply {
+        workflow_id: instance_id,
+        workflow_type: &workflow_type,
+        target_scope: Scope::Instance.as_str(),
+        ..Reply::default()
+    };
+    let message = "The instance is reserved and has not been started: it has no run yet.";
+    let code = "instance_not_started";
+    Ok(reply.refused("rejected_not_started", code, code, message.to_owned()))
 }
 
 async fn answer(
@@ -163,8 +186,9 @@ async fn answer(
     wish: Wish,
 ) -> Result<Response, AppError> {
     let named = head::named(&mut snapshot, run_id).await?;
-    snapshot.end().await;
     let (instance_id, workflow_type) = named.ok_or_else(|| not_found(&format!("Run {run_id}")))?;
+    let current = head::current_run_id(&mut snapshot, &instance_id).await?;
+    snapshot.end().await;
     let Wish {
         asked,
         caller,
@@ -180,42 +204,44 @@ async fn answer(
     let done = carry_out(app, &repairs, run_id, request, asked.digest).await?;
     let reply = Reply {
         workflow_id: &instance_id,
-        run_id,
+        run_id: Some(run_id),
         requested_run_id: (scope == Scope::Run).then_some(run_id),
+        resolved_run_id: current.as_deref(),
         workflow_type: &workflow_type,
         target_scope: scope.as_str(),
         ..Reply::default()
     };
-    let refused = |code: &str, message: String| {
-        tracing::info!(run_id, code, "repair refused");
-        let reply = Reply {
-            // The engine's words for what it turns away; it accepts the rest, and does nothing.
-            outcome: match code {
-                "run_closed" => "rejected_not_active",
-                "selected_run_not_current" => "rejected_not_current",
-                _ => "repair_not_needed",
-            },
-            command_status: Some("rejected"),
-            rejection_reason: Some(code),
-            message: Some(message),
-            ..reply.clone()
-        };
-        Ok((StatusCode::CONFLICT, Json(json!(reply))).into_response())
-    };
     match done {
         Ok(plan) => Ok(Json(json!(reply.done(&plan, reason.as_deref()))).into_response()),
-        Err(ApplyError::Refused(refusal)) => refused(refusal.code(), refusal.words()),
-        Err(ApplyError::StateChanged) => refused(
-            "state_changed",
-            "The run has changed since the repair was previewed; nothing was written.".to_owned(),
-        ),
-        Err(ApplyError::LostRaces) => refused(
-            "state_changed",
-            "Others kept changing the run while it was being repaired; nothing was written."
-                .to_owned(),
-        ),
+        Err(ApplyError::Refused(refusal)) => {
+            let (outcome, rejection) = engine_words(&refusal);
+            Ok(reply.refused(outcome, rejection, refusal.code(), refusal.words()))
+        }
+        Err(error @ (ApplyError::StateChanged | ApplyError::LostRaces)) => {
+            let message = format!("Nothing was written: {error}.");
+            let code = "state_changed";
+            Ok(reply.refused(REFUSED, code, code, message))
+        }
         Err(ApplyError::NoSuchRun(id)) => Err(not_found(&format!("Run {id}"))),
         Err(ApplyError::Db(error)) => Err(error.into()),
+    }
+}
+
+/// The outcome of what the engine would have done and we do not.
+const REFUSED: &str = "repair_refused";
+
+/// Outcome and reason in the engine's words where it has them: it rejects two, and where the state
+/// calls for no repair it accepts, and does nothing.
+fn engine_words(refusal: &Refusal) -> (&'static str, &str) {
+    match refusal {
+        Refusal::Blocked(RepairBlockedReason::RunClosed) => {
+            ("rejected_not_active", "run_not_active")
+        }
+        Refusal::Blocked(RepairBlockedReason::SelectedRunNotCurrent) => {
+            ("rejected_not_current", refusal.code())
+        }
+        Refusal::Blocked(_) => ("repair_not_needed", refusal.code()),
+        _ => (REFUSED, refusal.code()),
     }
 }
 
@@ -258,7 +284,7 @@ pub async fn carry_out(
 struct Reply<'a> {
     outcome: &'a str,
     workflow_id: &'a str,
-    run_id: &'a str,
+    run_id: Option<&'a str>,
     requested_run_id: Option<&'a str>,
     resolved_run_id: Option<&'a str>,
     command_id: Option<&'a str>,
@@ -277,6 +303,31 @@ struct Reply<'a> {
 }
 
 impl<'a> Reply<'a> {
+    /// 409; nothing is recorded, so there is no command to name.
+    fn refused(
+        self,
+        outcome: &'a str,
+        rejection_reason: &'a str,
+        code: &str,
+        message: String,
+    ) -> Response {
+        tracing::info!(
+            workflow_id = self.workflow_id,
+            run_id = self.run_id,
+            code,
+            "repair refused"
+        );
+        let reply = Self {
+            outcome,
+            command_status: Some("rejected"),
+            rejection_reason: Some(rejection_reason),
+            message: Some(message),
+            plimsoll: Some(json!({"code": code})),
+            ..self
+        };
+        (StatusCode::CONFLICT, Json(json!(reply))).into_response()
+    }
+
     fn done(self, plan: &'a RepairPlan, reason: Option<&'a str>) -> Self {
         let command = plan.command.as_ref();
         Self {
@@ -284,7 +335,6 @@ impl<'a> Reply<'a> {
                 Mode::Direct => "repair_dispatched",
                 Mode::Nudge => "repair_nudged",
             },
-            resolved_run_id: Some(self.run_id),
             command_id: command.map(|command| command.id.as_str()),
             command_sequence: command.and_then(|command| command.command_sequence),
             command_status: command.map(|command| command.status.as_str()),
