@@ -33,7 +33,7 @@ pub struct RepairPassArgs {
     #[arg(long)]
     dry_run: bool,
 
-    /// Report as one line of JSON, with the engine's keys
+    /// Report as one line of JSON, with the engine's keys and what it has none for in `plimsoll`
     #[arg(long)]
     json: bool,
 
@@ -95,7 +95,7 @@ pub async fn run(args: RepairPassArgs) -> Result<(), CliError> {
             serde_json::to_string(&report).map_err(|error| CliError::Failed(error.to_string()))?;
         println!("{line}");
     } else {
-        tell(&report, args.dry_run);
+        tell(&report);
     }
     if report.failed() {
         return Err(CliError::Failed("not everything could be repaired".into()));
@@ -114,12 +114,12 @@ async fn passed(db: &Db, judged: Judged<'_>, asked: &Asked) -> Result<Report, Cl
     Ok(pass::pass(db, judged, asked).await?)
 }
 
-fn tell(report: &Report, dry_run: bool) {
+fn tell(report: &Report) {
     if report.throttled {
         println!("Another pass is under way; nothing was done.");
         return;
     }
-    let did = if dry_run {
+    let did = if report.plimsoll.dry_run {
         "would be repaired"
     } else {
         "repaired"
@@ -133,10 +133,10 @@ fn tell(report: &Report, dry_run: bool) {
         report.deadline_expired_tasks_created,
         report.deadline_expired_candidates,
     );
-    if report.left_to_the_engine > 0 {
+    if report.plimsoll.left_to_the_engine > 0 {
         println!(
             "{} tasks are left to the engine's own pass: it publishes what is ready and settles what is of closed runs.",
-            report.left_to_the_engine
+            report.plimsoll.left_to_the_engine
         );
     }
     if report.activity_timeout_candidates > 0 {
@@ -144,6 +144,9 @@ fn tell(report: &Report, dry_run: bool) {
             "{} activities are past a timeout; only the engine's own pass ends those.",
             report.activity_timeout_candidates
         );
+    }
+    for refused in &report.plimsoll.refused {
+        println!("run {}: not repaired, {}", refused.run_id, refused.code);
     }
     for failure in &report.existing_task_failures {
         println!("task {}: {}", failure.candidate_id, failure.message);

@@ -10,7 +10,7 @@ use crate::{
     row_diff,
 };
 
-const KEYS: [&str; 20] = [
+const KEYS: [&str; 21] = [
     "connection",
     "queue",
     "run_ids",
@@ -31,6 +31,7 @@ const KEYS: [&str; 20] = [
     "activity_timeout_candidates",
     "activity_timeouts_enforced",
     "activity_timeout_failures",
+    "plimsoll",
 ];
 
 /// Runs a pass that must succeed; its report.
@@ -102,10 +103,12 @@ on_every_database! {
         let keys: Vec<&str> = report.as_object().expect("an object").keys().map(String::as_str).collect();
         assert_eq!(keys, KEYS);
         assert_eq!((&report["selected_total_candidates"], &report["repaired_missing_tasks"]), (&5.into(), &5.into()));
+        assert_eq!(report["plimsoll"], serde_json::json!({"dry_run": true, "left_to_the_engine": 0, "refused": []}));
         assert_eq!(row_diff::dump(&db.read_only).await, before, "a dry run writes nothing");
 
         let padded = format!(" {} ", runs[1]);
         let report = passed(&db, &["--allow-repair", "--run-id", &runs[0], "--run-id", &padded, "--run-id", &runs[0], "--run-id", " "]).await;
+        assert_eq!(report["plimsoll"]["dry_run"], false);
         assert_eq!(report["run_ids"], serde_json::json!([runs[0], runs[1]]), "trimmed, each once");
         assert_eq!((&report["repaired_missing_tasks"], &report["dispatched_tasks"]), (&2.into(), &2.into()));
         assert_eq!((open_tasks(&db, &runs[0]).await, open_tasks(&db, &runs[1]).await, open_tasks(&db, &runs[2]).await), (1, 1, 0));

@@ -13,7 +13,7 @@ use plimsoll::{
         engine_config::EngineConfig,
         repair::{
             Judged,
-            pass::{self, Asked, Report},
+            pass::{self, Asked, Refused, Report},
         },
         store::schema,
     },
@@ -112,6 +112,16 @@ const ONE_SCOPE: &str =
 const FIRST: &str = "update {workflow_tasks} set available_at = '2026-11-15 02:00:00.000000';
     update {workflow_run_summaries} set wait_started_at = '2026-11-15 02:00:00.000000';";
 
+/// The report as the engine makes one.
+fn engine_keys(report: &Report) -> Value {
+    let mut told = serde_json::to_value(report).expect("JSON");
+    told.as_object_mut().expect("an object").remove("plimsoll");
+    told
+}
+
+/// How many passes the corpus holds.
+const PASSES: usize = 34;
+
 /// The scenarios in which the engine's own pass was let loose.
 fn passed_over(root: &Path) -> Vec<PathBuf> {
     let mut folders = folders(&root.join("scenarios"));
@@ -126,7 +136,9 @@ on_every_database! {
         };
         let tables: Vec<_> = schema::tables().iter().map(|table| table.name).collect();
         let mut comparison = Comparison::new(PROSE);
+        let mut passed = 0;
         for folder in passed_over(&root) {
+            passed += 1;
             let recorded = folder.join("diff-after-watchdog.json");
             let name = folder.file_name().unwrap().to_string_lossy().into_owned();
             rig::copy_sqlite(&folder.join("db.sqlite"), &db).await;
@@ -137,14 +149,15 @@ on_every_database! {
             assert_eq!(before, row_diff::dump(&db.read_only).await, "{name}: a dry run writes nothing");
             let report = pass::pass(&db.writable, judged, &Asked::default()).await.expect("a pass");
             let after = row_diff::dump(&db.read_only).await;
-            let told = |report: &Report| serde_json::to_value(report).expect("JSON");
-            assert_eq!(told(&foreseen), told(&report), "{name}: as foreseen");
+            assert_eq!(engine_keys(&foreseen), engine_keys(&report), "{name}: as foreseen");
+            assert_eq!((foreseen.plimsoll.dry_run, report.plimsoll.dry_run), (true, false));
             let ours = row_diff::without_new_ids(&row_diff::diff(&before, &after));
             let theirs = row_diff::without_new_ids(&row_diff::recorded(&read(&recorded)));
             comparison.document(&name, "pass", &ours, &theirs);
-            comparison.document(&name, "pass_report", &told(&report), &read(&folder.join("watchdog-report.json")));
+            comparison.document(&name, "pass_report", &engine_keys(&report), &read(&folder.join("watchdog-report.json")));
             rig::empty(&db, &tables).await;
         }
+        assert_eq!(passed, PASSES);
         comparison.finish(&format!("repair pass on {:?}", db.dialect()));
     }
 
@@ -184,11 +197,11 @@ on_every_database! {
             }
             let (was_ready, is_ready) = (ready(&before), ready(&after));
             made_ready += is_ready.iter().filter(|id| !was_ready.contains(id)).count();
-            left += report.left_to_the_engine;
+            left += report.plimsoll.left_to_the_engine;
             // What is due and ready is what the engine's own selection finds.
             let due = report.selected_existing_task_candidates;
             assert_eq!(report.repaired_existing_tasks, 0, "{name}");
-            assert!(report.left_to_the_engine <= due && due <= is_ready.len(), "{name}: {report:?}");
+            assert!(report.plimsoll.left_to_the_engine <= due && due <= is_ready.len(), "{name}: {report:?}");
             rig::empty(&db, &tables).await;
         }
         assert!(made_ready >= 5 && left >= 5, "{made_ready} made ready, {left} left to the engine");
@@ -241,6 +254,34 @@ on_every_database! {
             let report = pass::pass(&db.writable, judged, &Asked::default()).await.expect("a pass");
             assert_eq!(report.dispatched_tasks, 1, "{what}: {report:?}");
             assert_eq!(report.selected_total_candidates, selected, "{what}: as the engine selects");
+            rig::empty(&db, &tables).await;
+        }
+    }
+
+    async fn what_is_stuck_for_good_fails_the_pass_and_what_is_not_is_named(db: TestDb) {
+        let tables: Vec<_> = schema::tables().iter().map(|table| table.name).collect();
+        let config = EngineConfig::defaults();
+        let judged = Judged { clock: Clock::Frozen(now()), config: &config };
+        for (name, update, code, failed) in [
+            ("timer-row-and-task-lost", "update {workflow_runs} set last_history_sequence = last_history_sequence + 1", "unreadable_rows", true),
+            ("activity-task-lost", "update {activity_executions} set status = 'running'", "not_restorable", true),
+            ("signal-task-lost", "update {workflow_tasks} set status = 'suspended'", "open_task", false),
+        ] {
+            let run = &herd::lay_out(&db, name, now(), 1).await[0];
+            let whole = pass::pass(&db.read_only, judged, &Asked { dry_run: true, ..Asked::default() }).await.expect("a dry run");
+            assert_eq!(whole.repaired_missing_tasks, 1, "{name}: it is repairable as it is");
+            script(&db, update).await;
+            let report = pass::pass(&db.writable, judged, &Asked::default()).await.expect("a pass");
+            assert_eq!((report.dispatched_tasks, report.failed()), (0, failed), "{name}: {report:?}");
+            if failed {
+                let failure = &report.missing_run_failures[0];
+                assert_eq!(&failure.run_id, run);
+                assert!(failure.message.starts_with(code), "{name}: {}", failure.message);
+                assert_eq!(report.plimsoll.refused, [], "{name}");
+            } else {
+                let refused = Refused { run_id: run.clone(), code: code.to_owned() };
+                assert_eq!(report.plimsoll.refused, [refused], "{name}");
+            }
             rig::empty(&db, &tables).await;
         }
     }

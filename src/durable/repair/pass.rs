@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::{
     apply::{self, ApplyError, Goal, Judged},
     plan::is_polled,
+    refusal::Refusal,
 };
 use crate::{
     db::{Db, DbError, Snapshot},
@@ -65,9 +66,24 @@ pub struct Report {
     /// Always none: ending an activity writes history, which is the engine's to write.
     pub activity_timeouts_enforced: usize,
     pub activity_timeout_failures: Vec<RunFailure>,
-    /// Tasks in trouble that only the engine's pass can help; the engine has no key for it.
-    #[serde(skip)]
+    /// What the engine has no key for.
+    pub plimsoll: Ours,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Ours {
+    /// Nothing was written: what is told to be repaired would be.
+    pub dry_run: bool,
+    /// Tasks in trouble that only the engine's pass can help.
     pub left_to_the_engine: usize,
+    /// What was looked at and needs no repair, or none yet, whatever the engine's pass would do.
+    pub refused: Vec<Refused>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Refused {
+    pub run_id: String,
+    pub code: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -88,6 +104,10 @@ impl Report {
             run_ids: asked.run_ids.clone(),
             instance_id: asked.instance_id.clone(),
             respect_throttle: asked.respect_throttle,
+            plimsoll: Ours {
+                dry_run: asked.dry_run,
+                ..Ours::default()
+            },
             ..Self::default()
         }
     }
@@ -132,9 +152,9 @@ pub async fn pass(db: &Db, judged: Judged<'_>, asked: &Asked) -> Result<Report, 
         selected_total_candidates: found.selected_tasks + found.selected_runs,
         deadline_expired_candidates: found.selected_overdue_runs,
         activity_timeout_candidates: found.overdue_activities,
-        left_to_the_engine: found.left_to_the_engine,
         ..Report::of(asked)
     };
+    report.plimsoll.left_to_the_engine = found.left_to_the_engine;
     let turn = Turn {
         db,
         judged,
@@ -145,7 +165,7 @@ pub async fn pass(db: &Db, judged: Judged<'_>, asked: &Asked) -> Result<Report, 
             break;
         }
         match turn.repair(&run_id, Goal::Task(&task_id)).await {
-            Ok(done) => report.repaired_existing_tasks += usize::from(done == Turned::Repaired),
+            Ok(done) => report.repaired_existing_tasks += report.plimsoll.took(done),
             Err(message) => report.existing_task_failures.push(TaskFailure {
                 candidate_id: task_id,
                 message,
@@ -157,7 +177,7 @@ pub async fn pass(db: &Db, judged: Judged<'_>, asked: &Asked) -> Result<Report, 
             break;
         }
         match turn.repair(&run_id, Goal::MissingTask).await {
-            Ok(done) => report.repaired_missing_tasks += usize::from(done == Turned::Repaired),
+            Ok(done) => report.repaired_missing_tasks += report.plimsoll.took(done),
             Err(message) => report
                 .missing_run_failures
                 .push(RunFailure { run_id, message }),
@@ -168,9 +188,7 @@ pub async fn pass(db: &Db, judged: Judged<'_>, asked: &Asked) -> Result<Report, 
             break;
         }
         match turn.repair(&run_id, Goal::Deadline).await {
-            Ok(done) => {
-                report.deadline_expired_tasks_created += usize::from(done == Turned::Repaired);
-            }
+            Ok(done) => report.deadline_expired_tasks_created += report.plimsoll.took(done),
             Err(message) => report
                 .deadline_expired_failures
                 .push(RunFailure { run_id, message }),
@@ -190,11 +208,24 @@ struct Turn<'a> {
 }
 
 /// What became of a candidate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turned {
     Repaired,
-    /// Nothing to repair any more, or nothing a pass may repair.
+    /// Nothing is wrong with it any more.
     NotNeeded,
+    /// Nothing is wrong with it that a repair now would put right.
+    Refused(Refused),
+}
+
+impl Ours {
+    /// How many repairs that was.
+    fn took(&mut self, turned: Turned) -> usize {
+        match turned {
+            Turned::Repaired => return 1,
+            Turned::NotNeeded => {}
+            Turned::Refused(refused) => self.refused.push(refused),
+        }
+        0
+    }
 }
 
 impl Turn<'_> {
@@ -206,7 +237,32 @@ impl Turn<'_> {
         };
         match done {
             Ok(_) => Ok(Turned::Repaired),
-            Err(ApplyError::Refused(_) | ApplyError::NoSuchRun(_)) => Ok(Turned::NotNeeded),
+            Err(ApplyError::Refused(refusal)) => match refusal {
+                // It went on since it was selected.
+                Refusal::Blocked(_) => Ok(Turned::NotNeeded),
+                // Its time comes, or it is as it should be.
+                Refusal::DispatchBackoff { .. }
+                | Refusal::LeaseJustExpired { .. }
+                | Refusal::NoProgress
+                | Refusal::OpenTask { .. }
+                | Refusal::ToBePublished { .. }
+                | Refusal::ClaimFailed { .. }
+                | Refusal::NothingToNudge => Ok(Turned::Refused(Refused {
+                    run_id: run_id.to_owned(),
+                    code: refusal.code().to_owned(),
+                })),
+                // It is stuck, and stays so.
+                Refusal::NotRestorable { .. }
+                | Refusal::PlaceTaken { .. }
+                | Refusal::LocalActivity
+                | Refusal::UnsupportedCodec { .. }
+                | Refusal::AttemptNotOver { .. }
+                | Refusal::Unreadable { .. }
+                | Refusal::TooMuchUnreadable => {
+                    Err(format!("{}: {}", refusal.code(), refusal.words()))
+                }
+            },
+            Err(ApplyError::NoSuchRun(_)) => Ok(Turned::NotNeeded),
             Err(error @ (ApplyError::StateChanged | ApplyError::LostRaces | ApplyError::Db(_))) => {
                 Err(error.to_string())
             }
