@@ -166,6 +166,7 @@ on_every_database! {
             return;
         };
         let tables: Vec<_> = schema::tables().iter().map(|table| table.name).collect();
+        let mut comparison = Comparison::new(PROSE);
         let (mut made_ready, mut left) = (0, 0);
         for folder in passed_over(&root) {
             let name = folder.file_name().unwrap().to_string_lossy().into_owned();
@@ -183,6 +184,13 @@ on_every_database! {
                 let clock = Clock::Frozen(moment(&folder) + TimeDelta::seconds(seconds));
                 report = pass::pass(&db.writable, Judged { clock, config: &config }, &Asked::default()).await.expect("a pass");
                 assert!(!report.failed(), "{name}: {report:?}");
+                if seconds == 0 {
+                    let after = row_diff::dump(&db.read_only).await;
+                    let ours = row_diff::without_new_ids(&row_diff::diff(&before, &after));
+                    let theirs = row_diff::recorded(&read(&folder.join("diff-after-watchdog.json")));
+                    comparison.document(&name, "pass_queued", &ours, &row_diff::without_new_ids(&theirs));
+                    comparison.document(&name, "pass_queued_report", &engine_keys(&report), &read(&folder.join("watchdog-report.json")));
+                }
             }
             let after = row_diff::dump(&db.read_only).await;
             for (id, task) in &after["workflow_tasks"] {
@@ -204,6 +212,7 @@ on_every_database! {
             assert!(report.plimsoll.left_to_the_engine <= due && due <= is_ready.len(), "{name}: {report:?}");
             rig::empty(&db, &tables).await;
         }
+        comparison.finish(&format!("repair pass without publishing on {:?}", db.dialect()));
         assert!(made_ready >= 5 && left >= 5, "{made_ready} made ready, {left} left to the engine");
     }
 
