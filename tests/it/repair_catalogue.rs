@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use plimsoll::{
     clock::Clock,
     db::Db,
+    demo::write::write,
     durable::{
         engine_config::EngineConfig,
         projection::{
@@ -21,6 +22,7 @@ use plimsoll::{
 
 use crate::{
     repair_conformance::by_run,
+    repair_pass::in_mode,
     rig::{TestDb, on_every_database},
     row_diff,
     shop::{self, now},
@@ -112,6 +114,20 @@ on_every_database! {
             assert_eq!(row_diff::dump_run(&db.read_only, run_id).await, after, "{name}: again");
         }
         assert!(kinds.len() >= 10, "the catalogue shows most kinds of repair: {kinds:?}");
+    }
+
+    async fn a_preview_promises_nothing_that_only_the_engine_does(db: TestDb) {
+        let situation = shop::situation("dispatch-overdue", now());
+        write(&db.writable, situation.rows.clone(), |_| ()).await.expect("the rows are written");
+        let request = by_run();
+        for (mode, promise, publishing) in [("poll", "Offer workflow task", false), ("queue", "without publishing it", true)] {
+            let config = in_mode(&serde_json::json!({}), mode);
+            let judged = Judged { clock: Clock::Frozen(now()), config: &config };
+            let plan = repair::preview(&db.read_only, judged, &situation.run_id, Goal::Asked(&request)).await.expect("a plan");
+            assert!(plan.words.will[0].contains(promise), "{mode}: {:?}", plan.words);
+            let needs = plan.words.needs.iter().any(|need| need.contains("must publish the task"));
+            assert_eq!(needs, publishing, "{mode}: {:?}", plan.words);
+        }
     }
 
     async fn a_nudge_writes_two_columns_and_no_more(db: TestDb) {

@@ -48,7 +48,7 @@ fn polled(folder: &Path) -> EngineConfig {
     in_mode(&read(&folder.join("engine-config.json")), "poll")
 }
 
-fn in_mode(settings: &Value, mode: &str) -> EngineConfig {
+pub fn in_mode(settings: &Value, mode: &str) -> EngineConfig {
     let mut settings = settings.clone();
     settings["task_dispatch_mode"] = mode.into();
     let dir = tempfile::tempdir().expect("a folder");

@@ -16,7 +16,7 @@ pub struct Words {
 }
 
 pub(super) fn direct(p: &Projected<'_>, made: &Made, changes: &[RowChange]) -> Words {
-    let mut will = vec![main_effect(made)];
+    let mut will = vec![main_effect(p, made)];
     for change in changes {
         will.extend(side_effect(change));
     }
@@ -47,16 +47,19 @@ pub(super) fn nudge(p: &Projected<'_>, made: &Made) -> Words {
     }
 }
 
-fn main_effect(made: &Made) -> String {
+fn main_effect(p: &Projected<'_>, made: &Made) -> String {
     let task = &made.task;
     let at = task.available_at.map(stamp);
     match made.kind {
-        Kind::DispatchOverdue | Kind::DispatchFailed => {
-            format!(
-                "Offer {} task {} to workers again.",
-                task.task_type, task.id
-            )
-        }
+        Kind::DispatchOverdue | Kind::DispatchFailed if is_polled(p.cx.config) => format!(
+            "Offer {} task {} to workers again.",
+            task.task_type, task.id
+        ),
+        // The engine's columns for it: without them the run would need the same repair at once.
+        Kind::DispatchOverdue | Kind::DispatchFailed => format!(
+            "Mark {} task {} as offered now, without publishing it: the engine's repair pass counts from here.",
+            task.task_type, task.id
+        ),
         Kind::LeaseExpired => format!(
             "Take {} task {} back from the worker whose lease ran out, and make it ready.",
             task.task_type, task.id
