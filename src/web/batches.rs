@@ -21,7 +21,7 @@ use crate::durable::repair::{
 
 /// How many are kept.
 pub const KEPT: usize = 16;
-/// How long one is kept that is not being carried out.
+/// How long one is kept after it was frozen, or after it was carried out.
 pub const EXPIRES: Duration = Duration::from_hours(1);
 /// How long a repair waits after the one before it: workers come first.
 const PACE: Duration = Duration::from_millis(100);
@@ -35,7 +35,6 @@ pub struct Kept {
     pub chosen: String,
     /// What is not in it although it was asked for.
     pub note: Option<String>,
-    since: Instant,
     state: Mutex<State>,
 }
 
@@ -43,6 +42,8 @@ pub struct Kept {
 struct State {
     batch: Batch,
     reason: Option<String>,
+    /// Since when nothing has been done with it.
+    since: Instant,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -64,7 +65,7 @@ impl Batches {
     /// must stay where it can be stopped.
     fn keep(&self, kept: Kept) -> Result<Arc<Kept>, AppError> {
         let mut list = locked(&self.0);
-        drop_old(&mut list, kept.since);
+        drop_old(&mut list, Instant::now());
         if list.len() >= KEPT {
             let Some(oldest) = list.iter().position(|kept| !kept.is_running()) else {
                 return Err(AppError::Unavailable {
@@ -82,7 +83,9 @@ impl Batches {
 }
 
 fn drop_old(list: &mut Vec<Arc<Kept>>, now: Instant) {
-    list.retain(|kept| kept.is_running() || now.duration_since(kept.since) < EXPIRES);
+    list.retain(|kept| {
+        kept.is_running() || now.duration_since(locked(&kept.state).since) < EXPIRES
+    });
 }
 
 /// Nothing panics while it holds one of these.
@@ -98,10 +101,10 @@ impl Kept {
             made,
             chosen,
             note,
-            since: Instant::now(),
             state: Mutex::new(State {
                 batch,
                 reason: None,
+                since: Instant::now(),
             }),
         }
     }
@@ -114,6 +117,13 @@ impl Kept {
 
     fn is_running(&self) -> bool {
         locked(&self.state).batch.stage() == Stage::Running
+    }
+
+    /// What became of one run; who watches has the whole time to read it.
+    fn went(&self, run_id: &str, outcome: Outcome) {
+        let mut state = locked(&self.state);
+        state.batch.went(run_id, outcome);
+        state.since = Instant::now();
     }
 
     pub fn stop(&self) {
@@ -195,7 +205,7 @@ async fn run(app: App, repairs: Repairs, kept: Arc<Kept>, request: Request) {
                 Outcome::Skipped(Why::failed())
             }
         };
-        locked(&kept.state).batch.went(&run_id, outcome);
+        kept.went(&run_id, outcome);
         tokio::time::sleep(PACE).await;
     }
     tracing::info!(batch = kept.id, done, skipped, "bulk repair ended");
@@ -220,8 +230,8 @@ mod tests {
             instance_id: "i".into(),
             workflow_type: "t".into(),
         };
-        let mut kept = Kept::new(vec![run], DateTime::UNIX_EPOCH, String::new(), None);
-        kept.since = since;
+        let kept = Kept::new(vec![run], DateTime::UNIX_EPOCH, String::new(), None);
+        locked(&kept.state).since = since;
         kept
     }
 
@@ -233,6 +243,12 @@ mod tests {
             .keep(kept(now.checked_sub(EXPIRES).unwrap()))
             .unwrap();
         assert!(batches.get(&old.id).is_none(), "too old");
+        let ended = kept(now.checked_sub(EXPIRES).unwrap());
+        let outcome = Outcome::Done { command_id: None };
+        ended.went("r", outcome);
+        let ended = batches.keep(ended).unwrap();
+        assert!(batches.get(&ended.id).is_some(), "its report is new");
+        batches.0.lock().unwrap().clear();
         let first = batches.keep(kept(now)).unwrap();
         for _ in 1..KEPT {
             batches.keep(kept(now)).unwrap();

@@ -335,8 +335,8 @@ fn kept(app: &App, id: &str) -> Result<std::sync::Arc<Kept>, AppError> {
     app.batches.get(id).ok_or_else(|| AppError::NotFound {
         what: "This bulk repair".to_owned(),
         how: format!(
-            "It is kept for {} minutes by the copy of Plimsoll that began it, and not over a restart. \
-             What it did stands in each run's commands; choose the runs again to go on.",
+            "Only the copy of Plimsoll that froze it knows it, for {} minutes after it was frozen or ended, \
+             and not over a restart; another copy behind the same address may have answered now. What it did stands in each run's commands; choose the runs again to go on.",
             EXPIRES.as_secs() / 60
         ),
     })
