@@ -41,15 +41,15 @@ pub async fn lay_out(db: &TestDb, name: &str, moment: DateTime<Utc>, copies: usi
         .filter(|row| row.table == "workflow_instances")
         .filter_map(|row| row.text("id"))
         .collect();
-    let mut runs = Vec::new();
+    let (mut runs, mut written) = (Vec::new(), Vec::new());
     for n in 0..copies {
         let names = Names::of(&instances, &ids, n);
         runs.push(names.of_text(&one.run_id));
-        let rows = rows.iter().map(|row| names.of_row(row)).collect();
-        write(&db.writable, rows, |_| ())
-            .await
-            .expect("the rows are written");
+        written.extend(rows.iter().map(|row| names.of_row(row)));
     }
+    write(&db.writable, written, |_| ())
+        .await
+        .expect("the rows are written");
     runs
 }
 

@@ -117,7 +117,7 @@ on_every_database! {
 
     async fn workers_and_repairers_never_undo_each_other(db: TestDb) {
         let mut rounds = 0;
-        for situation in STATES {
+        for (situation, by_pass) in STATES {
             let runs = herd::lay_out(&db, situation, now(), ROUNDS).await;
             let before = by_run_id(&row_diff::dump(&db.read_only).await);
             let mut tallies = BTreeMap::new();
@@ -134,7 +134,8 @@ on_every_database! {
                 all = all.and(*tally);
                 rounds += 1;
             }
-            assert!(all.asked > 0 && all.passed > 0 && all.completed > 0, "{situation}: each side wins sometimes: {all:?}");
+            assert!(all.asked > 0 && all.completed > 0, "{situation}: each side wins sometimes: {all:?}");
+            assert_eq!(all.passed > 0, by_pass, "{situation}: {all:?}");
             let tables: Vec<_> = schema::tables().iter().map(|table| table.name).collect();
             rig::empty(&db, &tables).await;
         }
@@ -144,14 +145,21 @@ on_every_database! {
 
 /// Every meeting is of two operators, a pass and two workers on one run, a few dozen statements in
 /// an order of its own.
-const ROUNDS: usize = 250;
+const ROUNDS: usize = 120;
 const AT_ONCE: usize = 4;
-/// What is wrong with the run they meet on.
-const STATES: [&str; 4] = [
-    "lease-expired-activity",
-    "activity-task-lost",
-    "signal-task-lost",
-    "timer-row-and-task-lost",
+/// What is wrong with the run they meet on, and whether a pass repairs it: a replay block is an
+/// operator's to clear, and where workers listen to a queue a ready task is the engine's to publish.
+const STATES: [(&str, bool); 10] = [
+    ("lease-expired-activity", true),
+    ("lease-expired-workflow", true),
+    ("replay-blocked-history-shape", false),
+    ("dispatch-failed", false),
+    ("dispatch-overdue", false),
+    ("activity-task-lost", true),
+    ("signal-task-lost", true),
+    ("timer-row-and-task-lost", true),
+    ("update-task-lost", true),
+    ("child-resolution-task-lost", true),
 ];
 
 /// What was done to one run.
@@ -311,9 +319,11 @@ fn check(
     if tally.completed == 0 && tally.asked + tally.passed > 0 {
         assert_eq!(open, 1, "{name}: the run can go on");
     }
-    for key in ["activity_execution_id", "timer_id"] {
+    // A workflow task may name the step that woke it.
+    for (kind, key) in [("activity", "activity_execution_id"), ("timer", "timer_id")] {
         let served: Vec<_> = tasks
             .iter()
+            .filter(|task| task["task_type"] == kind)
             .filter_map(|task| task["payload"].get(key)?.as_str())
             .collect();
         let steps: BTreeSet<_> = served.iter().collect();
