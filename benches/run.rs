@@ -48,8 +48,17 @@ fn main() {
         fill(events);
     }
     println!(
-        "{:>7} {:>10} {:>10} {:>10} {:>10} {:>7} | {:>10} {:>10} {:>10}",
-        "events", "payloads", "CPU", "wall", "memory", "ratio", "as JSON", "CPU", "memory"
+        "{:>7} {:>10} {:>10} {:>10} {:>10} {:>10} {:>7} | {:>10} {:>10} {:>10}",
+        "events",
+        "payloads",
+        "first CPU",
+        "wall",
+        "CPU again",
+        "memory",
+        "ratio",
+        "as JSON",
+        "CPU",
+        "memory"
     );
     for events in EVENTS {
         let me = std::env::current_exe().expect("this binary");
@@ -75,6 +84,7 @@ fn look_once(events: u32) {
     let (viewed, wall, peak) = (cpu_time(), wall.elapsed(), status("VmHWM:"));
     let json = json(&answer);
     let (written, json_peak) = (cpu_time(), status("VmHWM:"));
+    let again = looked_at_again(&bench);
     let payloads: usize = run
         .events
         .iter()
@@ -85,16 +95,29 @@ fn look_once(events: u32) {
     let mb = |bytes: usize| bytes as f64 / 1e6;
     let taken = |peak: usize| mb(peak.saturating_sub(memory));
     println!(
-        "{events:>7} {:>7.2} MB {:>7.1} ms {:>7.1} ms {:>7.2} MB {:>6.2}x | {:>7.2} MB {:>7.1} ms {:>7.2} MB",
+        "{events:>7} {:>7.2} MB {:>7.1} ms {:>7.1} ms {:>7.1} ms {:>7.2} MB {:>6.2}x | {:>7.2} MB {:>7.1} ms {:>7.2} MB",
         mb(payloads),
         millis(viewed.saturating_sub(cpu)),
         millis(wall),
+        millis(again),
         taken(peak),
         taken(peak) / mb(payloads),
         mb(json.len()),
         millis(written.saturating_sub(viewed)),
         taken(json_peak),
     );
+}
+
+/// The same view in a process that has had long runs before, as a server has: the least of five.
+fn looked_at_again(bench: &Bench) -> Duration {
+    let looks = (0..5).map(|_| {
+        let begun = cpu_time();
+        let run = bench.read();
+        let projected = bench.project(&run);
+        drop(Answer::of(&projected, LIMIT));
+        cpu_time().saturating_sub(begun)
+    });
+    looks.min().unwrap_or_default()
 }
 
 fn json(answer: &Answer<'_>) -> Vec<u8> {

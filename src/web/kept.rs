@@ -1,16 +1,18 @@
-//! Pages of long runs, kept for the next viewer while their rows stay as they are.
+//! Pages of long runs, kept for the next viewer while the run does not go on.
 //!
-//! A page is a statement about one moment; a kept one is shown as of its own moment, which is at
-//! most ten seconds ago. Short runs cost little and are always read.
+//! A page is a statement about one moment; a kept one is shown as of its own moment, which is not
+//! long ago. Short runs cost little and are always read.
 
 use std::{sync::Arc, time::Duration};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::{run::page::Page, zone::Zone};
 
-/// How old a page may be.
-const AGE: Duration = Duration::from_secs(10);
+/// How old the page of an open run may be: workers tell of themselves without a step of the run.
+const OPEN: TimeDelta = TimeDelta::seconds(10);
+/// And of one that is closed, where only the ages of things change.
+const CLOSED: Duration = Duration::from_secs(60);
 /// A run with fewer events is short.
 const LONG: usize = 1_000;
 /// How much stays in memory for all viewers together, in bytes of the pages as they are sent.
@@ -27,8 +29,8 @@ pub struct Key {
 
 #[derive(Debug)]
 pub struct Kept {
-    /// What the rows were, as [`crate::durable::store::state`] tells.
-    pub state: String,
+    /// How far the run was, as [`crate::durable::store::state::progress`] tells.
+    pub progress: String,
     pub at: DateTime<Utc>,
     pub page: Arc<Page>,
     /// Its length as it was sent.
@@ -44,15 +46,17 @@ impl Default for KeptPages {
             moka::future::Cache::builder()
                 .weigher(|_, kept: &Arc<Kept>| u32::try_from(kept.bytes).unwrap_or(u32::MAX))
                 .max_capacity(BUDGET)
-                .time_to_live(AGE)
+                .time_to_live(CLOSED)
                 .build(),
         )
     }
 }
 
 impl KeptPages {
-    pub async fn get(&self, key: &Key) -> Option<Arc<Kept>> {
-        self.0.get(key).await
+    pub async fn get(&self, key: &Key, now: DateTime<Utc>) -> Option<Arc<Kept>> {
+        let kept = self.0.get(key).await?;
+        let is_closed = kept.page.head.closed.is_some();
+        (is_closed || now - kept.at < OPEN).then_some(kept)
     }
 
     pub async fn keep(&self, key: Key, kept: Kept) {

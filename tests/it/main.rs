@@ -25,6 +25,7 @@ mod metrics_conformance;
 mod metrics_http;
 mod metrics_invariants;
 mod metrics_outage;
+mod metrics_plans;
 mod queue_visibility;
 mod random_rows;
 mod reading;

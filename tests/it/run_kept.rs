@@ -1,4 +1,4 @@
-//! A long run's page is kept for the next viewer, and only while nothing about the run changes.
+//! A long run's page is kept for the next viewer, and only while the run takes no step.
 
 use axum_test::TestServer;
 use plimsoll::demo::{catalogue, write::write};
@@ -8,7 +8,7 @@ use crate::{
     shop::{now, server},
 };
 
-/// A request for the run's own page, the run's state among its statements.
+/// Which run is meant, and how far it is.
 const SEEN_AGAIN: u32 = 2;
 
 async fn view(server: &TestServer, address: &str) -> (String, u32) {

@@ -63,6 +63,29 @@ pub async fn state(snapshot: &mut Snapshot, run_id: &str) -> Result<Option<Strin
         push_table(&mut q, name, table, of);
     }
     q.push(" from {workflow_runs} r where id = ").bind(run_id);
+    told(snapshot, q, run_id).await
+}
+
+/// How far a run has come, as text: it changes with every step the engine takes, and costs the same
+/// however long the run is. A heartbeat and a task that is claimed do not show.
+pub async fn progress(snapshot: &mut Snapshot, run_id: &str) -> Result<Option<String>, DbError> {
+    let mut q = snapshot.statement();
+    q.push(
+        "select last_history_sequence, last_command_sequence, status, updated_at\
+         , (select max(t.sequence) from {workflow_history_events} t where t.workflow_run_id = r.id) as last\
+         , (select t.updated_at from {workflow_run_summaries} t where t.id = r.id) as summary\
+         , (select t.updated_at from {workflow_instances} t where t.id = r.workflow_instance_id) as instance \
+         from {workflow_runs} r where id = ",
+    )
+    .bind(run_id);
+    told(snapshot, q, run_id).await
+}
+
+async fn told(
+    snapshot: &mut Snapshot,
+    q: Statement,
+    run_id: &str,
+) -> Result<Option<String>, DbError> {
     let row = snapshot.fetch_one(q).await?;
     Ok(row.map(|row| {
         let cells: Vec<String> = row

@@ -23,7 +23,7 @@ use crate::{
             head::{belongs, current_run_id},
             runs::moment,
             snapshot::{RunSnapshot, TimelineCache},
-            state::state,
+            state::progress,
         },
     },
     run::{
@@ -183,8 +183,8 @@ async fn show(
         query,
         zone: layout.zone,
     };
-    if let Some(kept) = app.kept.get(&key).await
-        && state(&mut snapshot, &key.run_id).await?.as_ref() == Some(&kept.state)
+    if let Some(kept) = app.kept.get(&key, layout.now).await
+        && progress(&mut snapshot, &key.run_id).await?.as_ref() == Some(&kept.progress)
     {
         snapshot.end().await;
         layout.now = kept.at;
@@ -208,11 +208,11 @@ async fn show(
     let at = layout.now;
     let html = RunView::new(layout, Arc::clone(&page), asked).render()?;
     if is_long(&page)
-        && let Some(state) = state(&mut snapshot, &key.run_id).await?
+        && let Some(progress) = progress(&mut snapshot, &key.run_id).await?
     {
         let bytes = html.len();
         let kept = Kept {
-            state,
+            progress,
             at,
             page,
             bytes,
