@@ -11,6 +11,7 @@ use super::{
     hide::{self, Hidden},
     manifest::{Entry, Path},
     redaction::Slot,
+    spool::Spool,
     stream::{Export, ExportError},
 };
 use crate::durable::{
@@ -20,13 +21,15 @@ use crate::durable::{
     stored::{EventType, ExecutionRow, HistoryEvent, Notices, TaskRow, TimerRow, loose::Text},
 };
 
-/// What the look at each event for `history_events` leaves for later sections.
+/// What the look at each event for `history_events` leaves for later sections: its timeline, and
+/// what is to be said of both.
 #[derive(Default)]
 pub(super) struct Told {
     pub manifest: Vec<Entry>,
     /// What a policy hid inside events, and what it will hide in the timeline.
     pub hidden_events: Vec<(u32, Hidden)>,
     pub hidden_timeline: Vec<(u32, Hidden)>,
+    pub timeline: Spool<()>,
     pub timeline_same: bool,
 }
 
@@ -52,20 +55,19 @@ impl Export<'_> {
     /// The history itself, and beside it what its timeline will hold.
     pub async fn history(&mut self, folded: &Folded) -> Result<Told, ExportError> {
         let mut told = Told {
-            timeline_same: self.head.has_timeline_entries == (folded.events > 0),
+            timeline_same: self.head.has_timeline_entries == (self.events.len() > 0),
             ..Told::default()
         };
         self.writer.open_list("history_events");
         let mut n = 0;
         let mut after = i64::MIN;
-        loop {
-            let events = self.next_events(after).await?;
-            let Some(last) = store::next_after(&events, after) else {
-                break;
-            };
-            let span = (after.saturating_add(1), last);
-            after = last;
-            self.look(&mut told, &events, n, span, &folded.failures)
+        while n < self.events.len() {
+            let events = self.events.stretch(n, self.options.batch.max(1))?;
+            let events = History::new(events, Notices::default());
+            let last = events.iter().map(|event| event.sequence).max();
+            let span = (after.saturating_add(1), last.unwrap_or(after));
+            after = after.max(span.1);
+            self.look(&mut told, &events, span, &folded.failures)
                 .await?;
             for event in &events {
                 self.event(&mut told, event, n);
@@ -112,34 +114,27 @@ impl Export<'_> {
         self.writer.close_map();
     }
 
-    async fn next_events(&mut self, after: i64) -> Result<History, ExportError> {
-        let limit = u32::try_from(self.options.batch).unwrap_or(u32::MAX);
-        let run_id = &self.head.run.id;
-        let events = store::events_after(&mut self.reading, run_id, after, limit).await?;
-        Ok(History::new(events, Notices::default()))
-    }
-
-    /// Compares a stretch of the timeline with the stored one, and notes what it redacts.
+    /// Keeps a stretch of the timeline, compares it with the stored one, and notes what is
+    /// redacted of it.
     async fn look(
         &mut self,
         told: &mut Told,
         events: &History,
-        first: usize,
         (from, to): (i64, i64),
         failures: &[Failure],
     ) -> Result<(), ExportError> {
-        if !told.timeline_same && self.options.policy.is_none() {
-            return Ok(());
-        }
         let entries = self.timeline_entries(events, failures).await?;
-        for (n, entry) in entries.iter().enumerate() {
+        for entry in &entries {
             if self.options.policy.is_none() {
-                break;
+                told.timeline.push((), entry)?;
+                continue;
             }
-            let n = first + n;
-            let hidden = self.redact_entry(&mut json!(entry), n);
+            let n = told.timeline.len();
+            let mut entry = json!(entry);
+            let hidden = self.redact_entry(&mut entry, n);
             told.hidden_timeline
                 .extend(hidden.into_iter().map(|hidden| (hide::at(n), hidden)));
+            told.timeline.push((), &entry)?;
         }
         if told.timeline_same {
             let run_id = self.run_id();
@@ -225,31 +220,5 @@ impl Export<'_> {
             ..self.blank.clone()
         };
         Ok(timeline::timeline(self.cx(&rows), failures, None))
-    }
-
-    pub async fn timeline(&mut self, failures: &[Failure]) -> Result<(), ExportError> {
-        self.writer.open_list("timeline");
-        let mut n = 0;
-        let mut after = i64::MIN;
-        loop {
-            let events = self.next_events(after).await?;
-            let Some(last) = store::next_after(&events, after) else {
-                break;
-            };
-            after = last;
-            for entry in self.timeline_entries(&events, failures).await? {
-                if self.options.policy.is_some() {
-                    let mut entry = json!(entry);
-                    self.redact_entry(&mut entry, n);
-                    self.writer.item(&entry);
-                } else {
-                    self.writer.item(&entry);
-                }
-                self.flow().await?;
-                n += 1;
-            }
-        }
-        self.writer.close_list();
-        Ok(())
     }
 }

@@ -6,6 +6,7 @@
 
 pub mod canonical;
 mod entries;
+mod events;
 mod fold;
 mod head;
 mod hide;
