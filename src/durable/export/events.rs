@@ -1,6 +1,9 @@
 //! The history as it was read, kept beside the export: the database gives it only once.
 
-use std::{io, sync::OnceLock};
+use std::{
+    io::{self, Read as _},
+    sync::OnceLock,
+};
 
 use chrono::{DateTime, Utc};
 
@@ -35,7 +38,7 @@ impl Events {
         let mut events = Vec::new();
         for position in positions {
             if let Some(mut packed) = self.0.text(position)? {
-                events.extend(unpack(&mut packed));
+                events.push(unpack(&mut packed)?);
             }
         }
         Ok(events)
@@ -51,6 +54,7 @@ fn pack(out: &mut Vec<u8>, event: &HistoryEvent) {
         out.extend_from_slice(&seconds.to_le_bytes());
         out.extend_from_slice(&nanos.to_le_bytes());
     }
+    // No database holds a text of four gigabytes.
     for text in [
         Some(event.id.as_str()),
         Some(event.event_type.as_str()),
@@ -58,21 +62,21 @@ fn pack(out: &mut Vec<u8>, event: &HistoryEvent) {
         event.workflow_command_id.as_deref(),
         event.payload.as_deref(),
     ] {
-        let long = text.map_or(NONE, |text| u32::try_from(text.len()).unwrap_or(NONE));
-        out.extend_from_slice(&long.to_le_bytes());
+        let long = text.and_then(|text| u32::try_from(text.len()).ok());
+        out.extend_from_slice(&long.unwrap_or(NONE).to_le_bytes());
         out.extend_from_slice(text.unwrap_or_default().as_bytes());
     }
 }
 
-fn unpack(packed: &mut &[u8]) -> Option<HistoryEvent> {
+fn unpack(packed: &mut &[u8]) -> io::Result<HistoryEvent> {
     let sequence = i64::from_le_bytes(take(packed)?);
     let (recorded_at, created_at) = (moment(packed)?, moment(packed)?);
-    Some(HistoryEvent {
+    Ok(HistoryEvent {
         sequence,
         recorded_at,
         created_at,
-        id: text(packed)??,
-        event_type: text(packed)??.into(),
+        id: text(packed)?.unwrap_or_default(),
+        event_type: text(packed)?.unwrap_or_default().into(),
         workflow_task_id: text(packed)?,
         workflow_command_id: text(packed)?,
         payload: text(packed)?,
@@ -80,27 +84,26 @@ fn unpack(packed: &mut &[u8]) -> Option<HistoryEvent> {
     })
 }
 
-fn take<const N: usize>(packed: &mut &[u8]) -> Option<[u8; N]> {
-    let (taken, rest) = packed.split_first_chunk()?;
-    *packed = rest;
-    Some(*taken)
+fn take<const N: usize>(packed: &mut &[u8]) -> io::Result<[u8; N]> {
+    let mut taken = [0; N];
+    packed.read_exact(&mut taken)?;
+    Ok(taken)
 }
 
-/// None when there is too little; some none when there is none.
-fn moment(packed: &mut &[u8]) -> Option<Option<DateTime<Utc>>> {
+fn moment(packed: &mut &[u8]) -> io::Result<Option<DateTime<Utc>>> {
     let seconds = i64::from_le_bytes(take(packed)?);
     let nanos = u32::from_le_bytes(take(packed)?);
-    Some(DateTime::from_timestamp(seconds, nanos))
+    Ok(DateTime::from_timestamp(seconds, nanos))
 }
 
-fn text(packed: &mut &[u8]) -> Option<Option<String>> {
+fn text(packed: &mut &[u8]) -> io::Result<Option<String>> {
     let long = u32::from_le_bytes(take(packed)?);
     if long == NONE {
-        return Some(None);
+        return Ok(None);
     }
-    let (text, rest) = packed.split_at_checked(long as usize)?;
-    *packed = rest;
-    Some(Some(str::from_utf8(text).ok()?.to_owned()))
+    let mut text = vec![0; long as usize];
+    packed.read_exact(&mut text)?;
+    String::from_utf8(text).map(Some).map_err(io::Error::other)
 }
 
 #[cfg(test)]

@@ -1,14 +1,11 @@
 //! The history of a bundle and its timeline, a stretch of events at a time.
 
-use std::collections::HashSet;
-
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     entries,
     fold::Folded,
-    hide::{self, Hidden},
+    hide::Hidden,
     manifest::{Entry, Path},
     redaction::Slot,
     spool::Spool,
@@ -16,9 +13,9 @@ use super::{
 };
 use crate::durable::{
     payload,
-    projection::{context::stamp, failures::Failure, identity, sources, timeline},
-    store::{export as store, past::History, snapshot::RunSnapshot},
-    stored::{EventType, ExecutionRow, HistoryEvent, Notices, TaskRow, TimerRow, loose::Text},
+    projection::{context::stamp, identity},
+    store::past::History,
+    stored::{EventType, HistoryEvent, Notices},
 };
 
 /// What the look at each event for `history_events` leaves for later sections: its timeline, and
@@ -41,16 +38,6 @@ fn has_payloads(event_type: &EventType) -> bool {
     )
 }
 
-/// The rows an event names.
-#[expect(clippy::struct_field_names, reason = "the engine's names")]
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Named {
-    workflow_command_id: Text,
-    activity_execution_id: Text,
-    timer_id: Text,
-}
-
 impl Export<'_> {
     /// The history itself, and beside it what its timeline will hold.
     pub async fn history(&mut self, folded: &Folded) -> Result<Told, ExportError> {
@@ -67,7 +54,7 @@ impl Export<'_> {
             let last = events.iter().map(|event| event.sequence).max();
             let span = (after.saturating_add(1), last.unwrap_or(after));
             after = after.max(span.1);
-            self.look(&mut told, &events, span, &folded.failures)
+            self.tell(&mut told, &events, span, &folded.failures)
                 .await?;
             for event in &events {
                 self.event(&mut told, event, n);
@@ -75,15 +62,8 @@ impl Export<'_> {
                 n += 1;
             }
         }
-        if told.timeline_same {
-            let beyond = store::timeline_between(
-                &mut self.reading,
-                &self.head.run.id,
-                after.saturating_add(1),
-                i64::MAX,
-            );
-            told.timeline_same = beyond.await?.is_empty();
-        }
+        let beyond = (after.saturating_add(1), i64::MAX);
+        told.timeline_same &= self.stored_timeline(&told, beyond).await?.is_empty();
         self.writer.close_list();
         Ok(told)
     }
@@ -114,36 +94,6 @@ impl Export<'_> {
         self.writer.close_map();
     }
 
-    /// Keeps a stretch of the timeline, compares it with the stored one, and notes what is
-    /// redacted of it.
-    async fn look(
-        &mut self,
-        told: &mut Told,
-        events: &History,
-        (from, to): (i64, i64),
-        failures: &[Failure],
-    ) -> Result<(), ExportError> {
-        let entries = self.timeline_entries(events, failures).await?;
-        for entry in &entries {
-            if self.options.policy.is_none() {
-                told.timeline.push((), entry)?;
-                continue;
-            }
-            let n = told.timeline.len();
-            let mut entry = json!(entry);
-            let hidden = self.redact_entry(&mut entry, n);
-            told.hidden_timeline
-                .extend(hidden.into_iter().map(|hidden| (hide::at(n), hidden)));
-            told.timeline.push((), &entry)?;
-        }
-        if told.timeline_same {
-            let run_id = self.run_id();
-            let stored = store::timeline_between(&mut self.reading, &run_id, from, to).await?;
-            told.timeline_same = sources::same_timeline(&stored, &entries);
-        }
-        Ok(())
-    }
-
     /// What the manifest says of the payloads inside an event.
     fn event_payloads(&self, told: &mut Told, event: &HistoryEvent, n: usize, payload: &Value) {
         let codec = payload["payload_codec"].as_str();
@@ -165,60 +115,5 @@ impl Export<'_> {
             }
             _ => {}
         }
-    }
-
-    /// The timeline of a stretch of events, as the detail has it.
-    async fn timeline_entries(
-        &mut self,
-        events: &History,
-        failures: &[Failure],
-    ) -> Result<Vec<timeline::Entry>, ExportError> {
-        let named: Vec<Named> = events.iter().map(HistoryEvent::as_payload).collect();
-        let commands: HashSet<&str> = events
-            .iter()
-            .filter_map(|event| event.workflow_command_id.as_deref())
-            .chain(
-                named
-                    .iter()
-                    .filter_map(|of| of.workflow_command_id.as_deref()),
-            )
-            .collect();
-        let tasks = events
-            .iter()
-            .filter_map(|event| event.workflow_task_id.as_deref());
-        let tasks = store::rows_of::<TaskRow>(&mut self.reading, "id", tasks).await?;
-        let executions = named
-            .iter()
-            .filter_map(|of| of.activity_execution_id.as_deref());
-        let executions =
-            store::rows_of::<ExecutionRow>(&mut self.reading, "id", executions).await?;
-        let timers = named.iter().filter_map(|of| of.timer_id.as_deref());
-        let timers = store::rows_of::<TimerRow>(&mut self.reading, "id", timers).await?;
-        let run_id = &self.head.run.id;
-        let of_run = |id: &String| id == run_id;
-        let rows = RunSnapshot {
-            events: events.clone(),
-            tasks: tasks
-                .into_iter()
-                .filter(|row| of_run(&row.workflow_run_id))
-                .collect(),
-            executions: executions
-                .into_iter()
-                .filter(|row| of_run(&row.workflow_run_id))
-                .collect(),
-            timers: timers
-                .into_iter()
-                .filter(|row| of_run(&row.workflow_run_id))
-                .collect(),
-            commands: self
-                .head
-                .commands
-                .iter()
-                .filter(|row| commands.contains(row.id.as_str()))
-                .cloned()
-                .collect(),
-            ..self.blank.clone()
-        };
-        Ok(timeline::timeline(self.cx(&rows), failures, None))
     }
 }

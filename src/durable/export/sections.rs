@@ -283,8 +283,8 @@ impl Export<'_> {
         let (mut waits_same, mut n) = (true, 0);
         let mut waits = store::entries::<WaitEntry>(&mut self.reading, &run_id);
         while waits_same && let Some(stored) = waits.next().await {
-            let (stored, ours) = (stored?, folded.waits.get::<Value>(n)?);
-            waits_same = ours.is_some_and(|ours| sources::same_waits(&[stored], &[ours]));
+            let (stored, ours) = (stored?, folded.waits.text(n)?);
+            waits_same = ours.is_some_and(|ours| sources::same_wait(&stored, ours));
             n += 1;
         }
         drop(waits);
@@ -297,10 +297,10 @@ impl Export<'_> {
         };
         let mut timers = store::entries::<TimerEntry>(&mut self.reading, &run_id);
         while let Some(stored) = timers.next().await {
-            let (stored, ours) = (stored?, folded.timers.get::<Value>(seen.stored)?);
+            let (stored, ours) = (stored?, folded.timers.text(seen.stored)?);
             seen.stored += 1;
             seen.other_schema |= sources::of_other_schema(&stored);
-            seen.same &= ours.is_some_and(|ours| sources::same_timers(&[stored], &[ours]));
+            seen.same &= ours.is_some_and(|ours| sources::same_timer(&stored, ours));
         }
         drop(timers);
         seen.same &= seen.stored == seen.recomputed;

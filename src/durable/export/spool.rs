@@ -9,7 +9,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use serde::{Serialize, de::DeserializeOwned};
 use tempfile::SpooledTempFile;
 
-use super::canonical;
+use crate::durable::canonical;
 
 /// How much is written, and read back, together.
 const BLOCK: usize = 64 * 1024;

@@ -94,7 +94,7 @@ pub async fn write(
         writer: Writer::new(options.key),
         outlet: Outlet { sink, bytes: 0 },
     };
-    export.bundle().await
+    Box::pin(export.bundle()).await
 }
 
 /// The run alone, for folding a few steps at a time.

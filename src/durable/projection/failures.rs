@@ -222,7 +222,7 @@ pub fn failures(cx: Context<'_>) -> Vec<Failure> {
 }
 
 /// The failure that one event tells of, if it does, with what its row adds.
-pub fn told(
+pub(crate) fn told(
     config: &EngineConfig,
     run_id: &str,
     event: &HistoryEvent,
