@@ -1,5 +1,6 @@
 //! Durable Workflow v2.
 
+pub mod canonical;
 pub mod collect;
 pub mod engine_config;
 pub mod export;

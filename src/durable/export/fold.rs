@@ -1,12 +1,17 @@
 //! Folds the history, a few steps at a time, into the entries that wait for their sections.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    io,
+};
 
 use futures_util::StreamExt as _;
+use serde_json::json;
 
 use super::{
-    entries, head,
+    Policy, entries, head,
     plan::{Kind, Plan, Step},
+    redaction::Slot,
     spool::Spool,
     stream::{Export, ExportError},
 };
@@ -16,7 +21,7 @@ use crate::durable::{
         timers::Timer, updates, waits, waits::Wait,
     },
     store::{export as store, past::History, snapshot::RunSnapshot},
-    stored::{AttemptRow, ExecutionRow, Notices, TaskRow, TimerRow},
+    stored::{AttemptRow, ExecutionRow, FailureRecord, Notices, TaskRow, TimerRow},
 };
 
 /// By what entries are ordered; what a kind does not need is zero.
@@ -34,25 +39,29 @@ pub(super) struct Folded {
     pub says_avro: bool,
     /// Whether some activity is encoded as Avro.
     pub avro_activity: bool,
-    pub events: usize,
-    pub tasks: usize,
+    /// As they are written.
+    pub tasks: Spool<()>,
 }
 
 impl Export<'_> {
-    /// The first two looks: what belongs to what, and then each step by itself.
+    /// Reads the history, to know what belongs to what, and then folds each step by itself.
     pub async fn fold(&mut self) -> Result<Folded, ExportError> {
         let run_id = self.run_id();
+        let mut folded = Folded::default();
         let mut plan = Plan::default();
-        let limit = u32::try_from(self.options.batch).unwrap_or(u32::MAX);
-        let mut after = i64::MIN;
-        loop {
-            let events = store::events_after(&mut self.reading, &run_id, after, limit).await?;
-            let Some(last) = store::next_after(&events, after) else {
-                break;
-            };
-            after = last;
-            plan.take(self.cx(&self.blank), &self.head.failures, events);
+        let failures: HashMap<&str, &FailureRecord> = self
+            .head
+            .failures
+            .iter()
+            .map(|row| (row.id.as_str(), row))
+            .collect();
+        let mut events = store::events(&mut self.reading, &run_id);
+        while let Some(event) = events.next().await {
+            let event = event?;
+            self.events.push(&event)?;
+            plan.take(self.options.config, &run_id, &failures, event);
         }
+        drop(events);
         for (table, kind) in [
             (ExecutionRow::TABLE, Kind::Activity),
             (TimerRow::TABLE, Kind::Timer),
@@ -63,19 +72,14 @@ impl Export<'_> {
         }
         let mut tasks = store::tasks(&mut self.reading, &run_id);
         while let Some(task) = tasks.next().await {
-            plan.take_task(task?);
+            let task = task?;
+            push_task(&mut folded.tasks, self.options.policy, &task)?;
+            plan.take_task(task);
         }
         drop(tasks);
         plan.forget_names();
-        let failures = plan.take_all_failures(self.cx(&self.blank), &self.head.failures);
-
-        let mut folded = Folded {
-            failures,
-            says_avro: plan.says_avro,
-            events: plan.event_count,
-            tasks: plan.task_count,
-            ..Folded::default()
-        };
+        folded.failures = plan.take_all_failures(self.cx(&self.blank), &self.head.failures);
+        folded.says_avro = plan.says_avro;
         let (together, steps): (Vec<Step>, Vec<Step>) =
             plan.steps.into_iter().partition(|step| step.timeout);
         let timeouts = self.rows(&together).await?;
@@ -86,7 +90,7 @@ impl Export<'_> {
         self.head.timers = timeouts.timers;
         self.head.tasks = plan.tasks;
         store::add_related(self.reading.snapshot, &mut self.head).await?;
-        let condition_timers = self.fold_together(&mut folded);
+        let condition_timers = self.fold_together(&mut folded)?;
 
         let mut rest = steps.as_slice();
         while !rest.is_empty() {
@@ -102,7 +106,7 @@ impl Export<'_> {
             let (some, others) = rest.split_at(count);
             rest = others;
             let rows = self.rows(some).await?;
-            self.fold_steps(&mut folded, &rows, &condition_timers);
+            self.fold_steps(&mut folded, &rows, &condition_timers)?;
         }
         Ok(folded)
     }
@@ -116,15 +120,12 @@ impl Export<'_> {
                 .filter(move |step| step.kind == kind)
                 .map(|step| step.id.as_str())
         };
-        let mut sequences: Vec<i64> = steps
+        let mut positions: Vec<usize> = steps
             .iter()
-            .flat_map(|step| step.events.iter().copied())
+            .flat_map(|step| step.events.iter().map(|at| *at as usize))
             .collect();
-        sequences.sort_unstable();
-        let mut events = Vec::with_capacity(sequences.len());
-        for some in sequences.chunks(self.options.batch.max(1)) {
-            events.extend(store::events_at(&mut self.reading, &run_id, some).await?);
-        }
+        positions.sort_unstable();
+        let events = self.events.at(positions)?;
         let executions =
             store::rows_of::<ExecutionRow>(&mut self.reading, "id", ids(Kind::Activity)).await?;
         let mut attempts = store::rows_of::<AttemptRow>(
@@ -157,7 +158,7 @@ impl Export<'_> {
     }
 
     /// Waits for conditions, signals, children and updates, and the timers that end them.
-    fn fold_together(&self, folded: &mut Folded) -> HashSet<String> {
+    fn fold_together(&self, folded: &mut Folded) -> io::Result<HashSet<String>> {
         let cx = self.cx(&self.head);
         let related = Related::of(&self.head);
         let conditions = waits::conditions::condition_waits(cx);
@@ -169,16 +170,16 @@ impl Export<'_> {
             .iter()
             .filter_map(|wait| wait.timer_id.clone())
             .collect();
-        push_waits(folded, &waits::conditions::waits(cx, &conditions));
-        push_waits(folded, &waits::signals::waits(cx, &signal_waits));
-        push_waits(folded, &waits::children::waits(cx, &children));
-        push_waits(folded, &waits::updates::update_waits(cx, &updates));
+        push_waits(folded, &waits::conditions::waits(cx, &conditions))?;
+        push_waits(folded, &waits::signals::waits(cx, &signal_waits))?;
+        push_waits(folded, &waits::children::waits(cx, &children))?;
+        push_waits(folded, &waits::updates::update_waits(cx, &updates))?;
         push_waits(
             folded,
             &waits::steps::timer_waits(cx, &timers, &condition_timers),
-        );
-        push_timers(folded, &timers);
-        condition_timers
+        )?;
+        push_timers(folded, &timers)?;
+        Ok(condition_timers)
     }
 
     fn fold_steps(
@@ -186,7 +187,7 @@ impl Export<'_> {
         folded: &mut Folded,
         rows: &RunSnapshot,
         condition_timers: &HashSet<String>,
-    ) {
+    ) -> io::Result<()> {
         let cx = self.cx(rows);
         let executions: HashMap<&str, &ExecutionRow> = rows
             .executions
@@ -194,7 +195,7 @@ impl Export<'_> {
             .map(|row| (row.id.as_str(), row))
             .collect();
         let activities = activities::activities(cx);
-        push_waits(folded, &waits::steps::activity_waits(cx, &activities));
+        push_waits(folded, &waits::steps::activity_waits(cx, &activities))?;
         for activity in &activities {
             let row = executions.get(&*activity.id).copied();
             let entry = entries::activity(activity, row);
@@ -202,31 +203,45 @@ impl Export<'_> {
             let (sequence, created, id) = activities::order(activity);
             folded
                 .activities
-                .push((sequence, created, 0, id.to_owned()), &entry);
+                .push((sequence, created, 0, id.to_owned()), &entry)?;
         }
         let timers = timers::timers(cx);
         push_waits(
             folded,
             &waits::steps::timer_waits(cx, &timers, condition_timers),
-        );
-        push_timers(folded, &timers);
+        )?;
+        push_timers(folded, &timers)
     }
 }
 
-fn push_waits(folded: &mut Folded, waits: &[Wait]) {
+fn push_task(tasks: &mut Spool<()>, policy: Option<&Policy>, task: &TaskRow) -> io::Result<()> {
+    let entry = entries::task(task);
+    let Some(policy) = policy.filter(|policy| policy.touches(Slot::TaskPayload)) else {
+        return tasks.push((), &entry);
+    };
+    let mut entry = json!(entry);
+    let payload = entry["payload"].take();
+    let path = format!("tasks.{}.payload", tasks.len());
+    entry["payload"] = policy.apply(Slot::TaskPayload, &path, payload);
+    tasks.push((), &entry)
+}
+
+fn push_waits(folded: &mut Folded, waits: &[Wait]) -> io::Result<()> {
     for wait in waits {
         let (rank, opened, id) = waits::order(wait);
         let key = (i64::from(rank), opened, 0, id.to_owned());
-        folded.waits.push(key, wait);
+        folded.waits.push(key, wait)?;
     }
+    Ok(())
 }
 
-fn push_timers(folded: &mut Folded, timers: &[Timer]) {
+fn push_timers(folded: &mut Folded, timers: &[Timer]) -> io::Result<()> {
     for timer in timers {
         let (sequence, fire, created, id) = timers::order(timer);
         let key = (sequence, fire, created, id.to_owned());
-        folded.timers.push(key, timer);
+        folded.timers.push(key, timer)?;
     }
+    Ok(())
 }
 
 fn of_run<T>(rows: Vec<T>, run_id: &str, of: fn(&T) -> &str) -> Vec<T> {

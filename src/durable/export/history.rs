@@ -1,32 +1,32 @@
 //! The history of a bundle and its timeline, a stretch of events at a time.
 
-use std::collections::HashSet;
-
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     entries,
     fold::Folded,
-    hide::{self, Hidden},
+    hide::Hidden,
     manifest::{Entry, Path},
     redaction::Slot,
+    spool::Spool,
     stream::{Export, ExportError},
 };
 use crate::durable::{
     payload,
-    projection::{context::stamp, failures::Failure, identity, sources, timeline},
-    store::{export as store, past::History, snapshot::RunSnapshot},
-    stored::{EventType, ExecutionRow, HistoryEvent, Notices, TaskRow, TimerRow, loose::Text},
+    projection::{context::stamp, identity},
+    store::past::History,
+    stored::{EventType, HistoryEvent, Notices},
 };
 
-/// What the look at each event for `history_events` leaves for later sections.
+/// What the look at each event for `history_events` leaves for later sections: its timeline, and
+/// what is to be said of both.
 #[derive(Default)]
 pub(super) struct Told {
     pub manifest: Vec<Entry>,
     /// What a policy hid inside events, and what it will hide in the timeline.
     pub hidden_events: Vec<(u32, Hidden)>,
     pub hidden_timeline: Vec<(u32, Hidden)>,
+    pub timeline: Spool<()>,
     pub timeline_same: bool,
 }
 
@@ -38,34 +38,23 @@ fn has_payloads(event_type: &EventType) -> bool {
     )
 }
 
-/// The rows an event names.
-#[expect(clippy::struct_field_names, reason = "the engine's names")]
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Named {
-    workflow_command_id: Text,
-    activity_execution_id: Text,
-    timer_id: Text,
-}
-
 impl Export<'_> {
     /// The history itself, and beside it what its timeline will hold.
     pub async fn history(&mut self, folded: &Folded) -> Result<Told, ExportError> {
         let mut told = Told {
-            timeline_same: self.head.has_timeline_entries == (folded.events > 0),
+            timeline_same: self.head.has_timeline_entries == (self.events.len() > 0),
             ..Told::default()
         };
         self.writer.open_list("history_events");
         let mut n = 0;
         let mut after = i64::MIN;
-        loop {
-            let events = self.next_events(after).await?;
-            let Some(last) = store::next_after(&events, after) else {
-                break;
-            };
-            let span = (after.saturating_add(1), last);
-            after = last;
-            self.look(&mut told, &events, n, span, &folded.failures)
+        while n < self.events.len() {
+            let events = self.events.stretch(n, self.options.batch.max(1))?;
+            let events = History::new(events, Notices::default());
+            let last = events.iter().map(|event| event.sequence).max();
+            let span = (after.saturating_add(1), last.unwrap_or(after));
+            after = after.max(span.1);
+            self.tell(&mut told, &events, span, &folded.failures)
                 .await?;
             for event in &events {
                 self.event(&mut told, event, n);
@@ -73,15 +62,8 @@ impl Export<'_> {
                 n += 1;
             }
         }
-        if told.timeline_same {
-            let beyond = store::timeline_between(
-                &mut self.reading,
-                &self.head.run.id,
-                after.saturating_add(1),
-                i64::MAX,
-            );
-            told.timeline_same = beyond.await?.is_empty();
-        }
+        let beyond = (after.saturating_add(1), i64::MAX);
+        told.timeline_same &= self.stored_timeline(&told, beyond).await?.is_empty();
         self.writer.close_list();
         Ok(told)
     }
@@ -112,43 +94,6 @@ impl Export<'_> {
         self.writer.close_map();
     }
 
-    async fn next_events(&mut self, after: i64) -> Result<History, ExportError> {
-        let limit = u32::try_from(self.options.batch).unwrap_or(u32::MAX);
-        let run_id = &self.head.run.id;
-        let events = store::events_after(&mut self.reading, run_id, after, limit).await?;
-        Ok(History::new(events, Notices::default()))
-    }
-
-    /// Compares a stretch of the timeline with the stored one, and notes what it redacts.
-    async fn look(
-        &mut self,
-        told: &mut Told,
-        events: &History,
-        first: usize,
-        (from, to): (i64, i64),
-        failures: &[Failure],
-    ) -> Result<(), ExportError> {
-        if !told.timeline_same && self.options.policy.is_none() {
-            return Ok(());
-        }
-        let entries = self.timeline_entries(events, failures).await?;
-        for (n, entry) in entries.iter().enumerate() {
-            if self.options.policy.is_none() {
-                break;
-            }
-            let n = first + n;
-            let hidden = self.redact_entry(&mut json!(entry), n);
-            told.hidden_timeline
-                .extend(hidden.into_iter().map(|hidden| (hide::at(n), hidden)));
-        }
-        if told.timeline_same {
-            let run_id = self.run_id();
-            let stored = store::timeline_between(&mut self.reading, &run_id, from, to).await?;
-            told.timeline_same = sources::same_timeline(&stored, &entries);
-        }
-        Ok(())
-    }
-
     /// What the manifest says of the payloads inside an event.
     fn event_payloads(&self, told: &mut Told, event: &HistoryEvent, n: usize, payload: &Value) {
         let codec = payload["payload_codec"].as_str();
@@ -170,86 +115,5 @@ impl Export<'_> {
             }
             _ => {}
         }
-    }
-
-    /// The timeline of a stretch of events, as the detail has it.
-    async fn timeline_entries(
-        &mut self,
-        events: &History,
-        failures: &[Failure],
-    ) -> Result<Vec<timeline::Entry>, ExportError> {
-        let named: Vec<Named> = events.iter().map(HistoryEvent::as_payload).collect();
-        let commands: HashSet<&str> = events
-            .iter()
-            .filter_map(|event| event.workflow_command_id.as_deref())
-            .chain(
-                named
-                    .iter()
-                    .filter_map(|of| of.workflow_command_id.as_deref()),
-            )
-            .collect();
-        let tasks = events
-            .iter()
-            .filter_map(|event| event.workflow_task_id.as_deref());
-        let tasks = store::rows_of::<TaskRow>(&mut self.reading, "id", tasks).await?;
-        let executions = named
-            .iter()
-            .filter_map(|of| of.activity_execution_id.as_deref());
-        let executions =
-            store::rows_of::<ExecutionRow>(&mut self.reading, "id", executions).await?;
-        let timers = named.iter().filter_map(|of| of.timer_id.as_deref());
-        let timers = store::rows_of::<TimerRow>(&mut self.reading, "id", timers).await?;
-        let run_id = &self.head.run.id;
-        let of_run = |id: &String| id == run_id;
-        let rows = RunSnapshot {
-            events: events.clone(),
-            tasks: tasks
-                .into_iter()
-                .filter(|row| of_run(&row.workflow_run_id))
-                .collect(),
-            executions: executions
-                .into_iter()
-                .filter(|row| of_run(&row.workflow_run_id))
-                .collect(),
-            timers: timers
-                .into_iter()
-                .filter(|row| of_run(&row.workflow_run_id))
-                .collect(),
-            commands: self
-                .head
-                .commands
-                .iter()
-                .filter(|row| commands.contains(row.id.as_str()))
-                .cloned()
-                .collect(),
-            ..self.blank.clone()
-        };
-        Ok(timeline::timeline(self.cx(&rows), failures, None))
-    }
-
-    pub async fn timeline(&mut self, failures: &[Failure]) -> Result<(), ExportError> {
-        self.writer.open_list("timeline");
-        let mut n = 0;
-        let mut after = i64::MIN;
-        loop {
-            let events = self.next_events(after).await?;
-            let Some(last) = store::next_after(&events, after) else {
-                break;
-            };
-            after = last;
-            for entry in self.timeline_entries(&events, failures).await? {
-                if self.options.policy.is_some() {
-                    let mut entry = json!(entry);
-                    self.redact_entry(&mut entry, n);
-                    self.writer.item(&entry);
-                } else {
-                    self.writer.item(&entry);
-                }
-                self.flow().await?;
-                n += 1;
-            }
-        }
-        self.writer.close_list();
-        Ok(())
     }
 }

@@ -4,8 +4,8 @@
 //! in its canonical form, so that the seal is computed over the very bytes that leave; nothing is
 //! added after it but the seal itself.
 
-pub mod canonical;
 mod entries;
+mod events;
 mod fold;
 mod head;
 mod hide;
@@ -19,6 +19,7 @@ mod sections;
 pub mod source;
 mod spool;
 pub mod stream;
+mod timeline;
 pub mod verify;
 mod writer;
 

@@ -79,13 +79,10 @@ impl Export<'_> {
         }
         for n in 0..folded.activities.len() {
             let activity = if self.touches_activities() {
-                self.activity(folded, n).map(|(activity, _)| activity)
+                self.activity(folded, n)?.0
             } else {
-                let text = folded.activities.text(n);
-                text.and_then(|text| serde_json::from_slice::<Payloads>(text).ok())
-                    .map(|payloads| json!(payloads))
+                json!(folded.activities.get::<Payloads>(n)?)
             };
-            let activity = activity.unwrap_or_default();
             self.payload("activities", n, &activity, run_codec, ACTIVITY)
                 .await?;
         }
@@ -124,7 +121,7 @@ impl Export<'_> {
                 .await?;
             self.paths(
                 "history_events",
-                folded.events,
+                self.events.len(),
                 &[(Slot::EventPayload, "payload")],
             )
             .await?;
@@ -156,8 +153,12 @@ impl Export<'_> {
                 &[(Slot::SignalArguments, "arguments")],
             )
             .await?;
-            self.paths("tasks", folded.tasks, &[(Slot::TaskPayload, "payload")])
-                .await?;
+            self.paths(
+                "tasks",
+                folded.tasks.len(),
+                &[(Slot::TaskPayload, "payload")],
+            )
+            .await?;
             self.paths("activities", folded.activities.len(), ACTIVITY)
                 .await?;
             for (n, failure) in folded.failures.iter().enumerate() {
@@ -198,8 +199,8 @@ impl Export<'_> {
         }
         if self.touches_activities() {
             for n in 0..folded.activities.len() {
-                let copies = self.activity(folded, n).map(|(_, copies)| copies);
-                self.listed_copies(copies.unwrap_or_default()).await?;
+                let (_, copies) = self.activity(folded, n)?;
+                self.listed_copies(copies).await?;
             }
         }
         self.listed_copies(self.workflow().1).await?;

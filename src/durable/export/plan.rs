@@ -6,14 +6,15 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde::Deserialize;
 
 use crate::durable::{
+    engine_config::EngineConfig,
     projection::{
         Context,
         failures::{self, Failure},
         waits::tasks::names,
     },
-    store::{past::History, snapshot::RunSnapshot},
+    store::snapshot::RunSnapshot,
     stored::{
-        EventType, FailureRecord, HistoryEvent, Notices, TaskRow, TaskType,
+        EventType, FailureRecord, HistoryEvent, TaskRow, TaskType,
         loose::{Map, Text},
         payloads::failure::FailureName,
     },
@@ -33,8 +34,8 @@ pub enum Kind {
 pub struct Step {
     pub kind: Kind,
     pub id: String,
-    /// Sequences of its events.
-    pub events: Vec<i64>,
+    /// Where its events stand in the history.
+    pub events: Vec<u32>,
     /// Ids of the tasks that name it.
     pub tasks: Vec<String>,
     /// It ends a wait for a condition or a signal, and is looked at together with that.
@@ -55,7 +56,6 @@ pub struct Plan {
     /// Whether some event says that its payload is Avro.
     pub says_avro: bool,
     pub event_count: usize,
-    pub task_count: usize,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -88,16 +88,26 @@ struct OfCodec {
 }
 
 impl Plan {
-    /// Takes a stretch of the history, by sequence.
-    pub fn take(&mut self, cx: Context<'_>, rows: &[FailureRecord], events: Vec<HistoryEvent>) {
-        self.event_count += events.len();
-        self.take_failures(cx, rows, &events);
-        for event in events {
-            self.take_event(event);
+    /// Takes the next event of the history.
+    pub fn take(
+        &mut self,
+        config: &EngineConfig,
+        run_id: &str,
+        failures: &HashMap<&str, &FailureRecord>,
+        event: HistoryEvent,
+    ) {
+        if event.event_type == EventType::FailureHandled {
+            let named: FailureName = event.as_payload();
+            self.handled.extend(named.failure_id.0);
+        } else if let Some(failure) = failures::told(config, run_id, &event, failures) {
+            self.failures.insert(failure.id.clone(), slim(failure));
         }
+        let position = u32::try_from(self.event_count).unwrap_or(u32::MAX);
+        self.event_count += 1;
+        self.take_event(event, position);
     }
 
-    fn take_event(&mut self, event: HistoryEvent) {
+    fn take_event(&mut self, event: HistoryEvent, position: u32) {
         use EventType as E;
         match event.event_type {
             E::ActivityScheduled
@@ -112,14 +122,14 @@ impl Plan {
                 self.says_avro |= named.payload_codec.as_deref() == Some(AVRO);
                 let own = named.activity.0.and_then(|activity| activity.id.0);
                 if let Some(id) = own.or(named.activity_execution_id.0) {
-                    self.step(Kind::Activity, id).events.push(event.sequence);
+                    self.step(Kind::Activity, id).events.push(position);
                 }
             }
             E::TimerScheduled | E::TimerFired | E::TimerCancelled => {
                 let named: OfTimer = event.as_payload();
                 if let Some(id) = named.timer_id.0 {
                     let step = self.step(Kind::Timer, id);
-                    step.events.push(event.sequence);
+                    step.events.push(position);
                     step.timeout |= named.timer_kind.is_some()
                         || named.condition_wait_id.is_some()
                         || named.signal_wait_id.is_some();
@@ -140,37 +150,6 @@ impl Plan {
                 let named: OfCodec = event.as_payload();
                 self.says_avro |= named.payload_codec.as_deref() == Some(AVRO);
                 self.events.push(event);
-            }
-        }
-    }
-
-    fn take_failures(&mut self, cx: Context<'_>, rows: &[FailureRecord], events: &[HistoryEvent]) {
-        let telling: Vec<HistoryEvent> = events
-            .iter()
-            .filter(|event| failures::defaults(&event.event_type).is_some())
-            .cloned()
-            .collect();
-        for event in events {
-            if event.event_type == EventType::FailureHandled {
-                let named: FailureName = event.as_payload();
-                self.handled.extend(named.failure_id.0);
-            }
-        }
-        if telling.is_empty() {
-            return;
-        }
-        let snapshot = RunSnapshot {
-            events: History::new(telling, Notices::default()),
-            failures: rows.to_vec(),
-            ..cx.snapshot.clone()
-        };
-        let found = failures::failures(Context {
-            snapshot: &snapshot,
-            ..cx
-        });
-        for failure in found {
-            if failure.event_sequence.is_some() {
-                self.failures.insert(failure.id.clone(), slim(failure));
             }
         }
     }
@@ -209,7 +188,6 @@ impl Plan {
     }
 
     pub fn take_task(&mut self, task: TaskRow) {
-        self.task_count += 1;
         let named = names(&task);
         let step = match task.task_type {
             TaskType::Activity => named.activity_execution_id.0.map(|id| (Kind::Activity, id)),

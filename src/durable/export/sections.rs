@@ -1,5 +1,7 @@
 //! The sections of a bundle, each written from rows or from what was folded.
 
+use std::io;
+
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
@@ -9,6 +11,7 @@ use super::{
     head,
     history::Told,
     redaction::{CopyId, Slot, message_slot},
+    spool::Spool,
     stream::{Export, ExportError},
 };
 use crate::{
@@ -34,12 +37,28 @@ pub(super) const ACTIVITY: &[(Slot, &str)] = &[
 
 impl Export<'_> {
     pub async fn activities(&mut self, folded: &mut Folded) -> Result<(), ExportError> {
+        if !self.touches_activities() {
+            return self.spooled("activities", &mut folded.activities).await;
+        }
         self.writer.open_list("activities");
         for n in 0..folded.activities.len() {
-            if self.touches_activities() {
-                let activity = self.activity(folded, n).map(|(activity, _)| activity);
-                self.writer.item(&activity);
-            } else if let Some(text) = folded.activities.text(n) {
+            let (activity, _) = self.activity(folded, n)?;
+            self.writer.item(&activity);
+            self.flow().await?;
+        }
+        self.writer.close_list();
+        Ok(())
+    }
+
+    /// A list whose entries were written before.
+    pub async fn spooled<K: Ord>(
+        &mut self,
+        list: &'static str,
+        entries: &mut Spool<K>,
+    ) -> Result<(), ExportError> {
+        self.writer.open_list(list);
+        for n in 0..entries.len() {
+            if let Some(text) = entries.text(n)? {
                 self.writer.text(text);
             }
             self.flow().await?;
@@ -48,15 +67,15 @@ impl Export<'_> {
         Ok(())
     }
 
-    pub fn activity(&self, folded: &mut Folded, n: usize) -> Option<Redacted> {
-        let mut activity = folded.activities.get(n)?;
+    pub fn activity(&self, folded: &mut Folded, n: usize) -> io::Result<Redacted> {
+        let mut activity: Value = folded.activities.get(n)?.unwrap_or_default();
         for (slot, key) in ACTIVITY {
             self.redact_key(*slot, &mut activity, key, || {
                 format!("activities.{n}.{key}")
             });
         }
         let hidden = self.hide_copies("activities", &format!("activities.{n}"), &mut activity);
-        Some((activity, hidden))
+        Ok((activity, hidden))
     }
 
     /// Whether anything that is left in the bundle is encoded as Avro.
@@ -162,31 +181,6 @@ impl Export<'_> {
         (update, hidden)
     }
 
-    pub async fn tasks(&mut self) -> Result<(), ExportError> {
-        self.writer.open_list("tasks");
-        let policy = self.options.policy.filter(|p| p.touches(Slot::TaskPayload));
-        let mut tasks = store::tasks(&mut self.reading, &self.head.run.id).enumerate();
-        while let Some((n, task)) = tasks.next().await {
-            let task = task?;
-            let entry = entries::task(&task);
-            if let Some(policy) = policy {
-                let mut entry = json!(entry);
-                let payload = entry["payload"].take();
-                let path = format!("tasks.{n}.payload");
-                entry["payload"] = policy.apply(Slot::TaskPayload, &path, payload);
-                self.writer.item(&entry);
-            } else {
-                self.writer.item(&entry);
-            }
-            if let Some(piece) = self.writer.piece() {
-                self.outlet.send(piece).await?;
-            }
-        }
-        drop(tasks);
-        self.writer.close_list();
-        Ok(())
-    }
-
     pub async fn failures(&mut self, failures: &[Failure]) -> Result<(), ExportError> {
         self.writer.open_list("failures");
         for (n, failure) in failures.iter().enumerate() {
@@ -289,8 +283,8 @@ impl Export<'_> {
         let (mut waits_same, mut n) = (true, 0);
         let mut waits = store::entries::<WaitEntry>(&mut self.reading, &run_id);
         while waits_same && let Some(stored) = waits.next().await {
-            let (stored, ours) = (stored?, folded.waits.get(n));
-            waits_same = ours.is_some_and(|ours| sources::same_waits(&[stored], &[ours]));
+            let (stored, ours) = (stored?, folded.waits.text(n)?);
+            waits_same = ours.is_some_and(|ours| sources::same_wait(&stored, ours));
             n += 1;
         }
         drop(waits);
@@ -303,10 +297,10 @@ impl Export<'_> {
         };
         let mut timers = store::entries::<TimerEntry>(&mut self.reading, &run_id);
         while let Some(stored) = timers.next().await {
-            let (stored, ours) = (stored?, folded.timers.get(seen.stored));
+            let (stored, ours) = (stored?, folded.timers.text(seen.stored)?);
             seen.stored += 1;
             seen.other_schema |= sources::of_other_schema(&stored);
-            seen.same &= ours.is_some_and(|ours| sources::same_timers(&[stored], &[ours]));
+            seen.same &= ours.is_some_and(|ours| sources::same_timer(&stored, ours));
         }
         drop(timers);
         seen.same &= seen.stored == seen.recomputed;

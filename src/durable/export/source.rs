@@ -3,7 +3,7 @@
 
 use std::io::{self, BufRead as _, BufReader, Read, Seek, SeekFrom};
 
-use crate::durable::export::canonical::{self, NotJson};
+use crate::durable::canonical::{self, NotJson};
 
 /// A part up to this size is read as a whole.
 const WHOLE: u64 = 256 * 1024;

@@ -1,14 +1,19 @@
 //! Reads one snapshot and writes the bundle as it reads, section by section in canonical order.
 //!
-//! The history is read four times in the same snapshot: to know what belongs to what, to fold
-//! the steps a few at a time, to write it, and to write its timeline. Of its length only an index
-//! and what is folded stay in memory, the latter packed.
+//! The history is read once, and kept in a file beside the export: to know what belongs to what,
+//! then to fold the steps a few at a time, then to write it together with its timeline. What is
+//! folded waits in files too, and of the history's length only an index stays in memory.
+
+use std::io;
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::{Policy, SCHEMA, SCHEMA_VERSION, SigningKey, entries, head, manifest, writer::Writer};
+use super::{
+    Policy, SCHEMA, SCHEMA_VERSION, SigningKey, entries, events::Events, head, manifest,
+    writer::Writer,
+};
 use crate::{
     db::{DbError, Snapshot},
     durable::{
@@ -55,6 +60,9 @@ pub enum ExportError {
     Db(#[from] DbError),
     #[error("there is no run {0}")]
     NoRun(String),
+    /// What waits for its place could not be kept.
+    #[error("a temporary file of the export failed: {0}")]
+    Spool(#[from] io::Error),
     /// Whoever wanted the bundle has left.
     #[error("the receiver is gone")]
     Gone,
@@ -82,10 +90,11 @@ pub async fn write(
         options,
         blank,
         head,
+        events: Events::default(),
         writer: Writer::new(options.key),
         outlet: Outlet { sink, bytes: 0 },
     };
-    export.bundle().await
+    Box::pin(export.bundle()).await
 }
 
 /// The run alone, for folding a few steps at a time.
@@ -111,6 +120,8 @@ pub(super) struct Export<'s> {
     pub blank: RunSnapshot,
     /// With all that does not grow with the steps; later also what is folded together.
     pub head: RunSnapshot,
+    /// The whole history, once it was folded.
+    pub events: Events,
     pub writer: Writer,
     pub outlet: Outlet,
 }
@@ -163,7 +174,7 @@ impl<'s> Export<'s> {
         self.failures(&folded.failures).await?;
         self.writer
             .member("history_complete", &head::history_complete(&self.head.run));
-        let told = self.history(&folded).await?;
+        let mut told = self.history(&folded).await?;
         self.intakes();
         let lineage_source = self.links();
         self.manifest(&told, &mut folded).await?;
@@ -175,32 +186,25 @@ impl<'s> Export<'s> {
             .await?;
         self.signals().await?;
         self.writer.member("summary", &self.summary().0);
-        self.tasks().await?;
-        self.timeline(&folded.failures).await?;
+        self.spooled("tasks", &mut folded.tasks).await?;
+        self.spooled("timeline", &mut told.timeline).await?;
         self.writer.open_list("timers");
         for n in 0..folded.timers.len() {
-            if let Some(timer) = folded.timers.get(n) {
+            if let Some(timer) = folded.timers.get(n)? {
                 self.writer.item(&entries::timer(timer));
                 self.flow().await?;
             }
         }
         self.writer.close_list();
         self.updates().await?;
-        self.writer.open_list("waits");
-        for n in 0..folded.waits.len() {
-            if let Some(wait) = folded.waits.text(n) {
-                self.writer.text(wait);
-            }
-            self.flow().await?;
-        }
-        self.writer.close_list();
+        self.spooled("waits", &mut folded.waits).await?;
         self.writer.member("workflow", &self.workflow().0);
         let writer = std::mem::replace(&mut self.writer, Writer::new(None));
         let (end, checksum) = writer.finish();
         self.outlet.send(end).await?;
         Ok(Done {
             checksum,
-            events: folded.events,
+            events: self.events.len(),
             bytes: self.outlet.bytes,
             notices: std::mem::take(&mut self.reading.notices),
         })

@@ -2,10 +2,8 @@
 
 use serde::Serialize;
 
-use super::{
-    canonical,
-    seal::{Sealer, SigningKey},
-};
+use super::seal::{Sealer, SigningKey};
+use crate::durable::canonical;
 
 /// How much text leaves at once.
 const PIECE: usize = 64 * 1024;

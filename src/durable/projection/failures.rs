@@ -221,6 +221,20 @@ pub fn failures(cx: Context<'_>) -> Vec<Failure> {
     )
 }
 
+/// The failure that one event tells of, if it does, with what its row adds.
+pub(crate) fn told(
+    config: &EngineConfig,
+    run_id: &str,
+    event: &HistoryEvent,
+    rows: &HashMap<&str, &FailureRecord>,
+) -> Option<Failure> {
+    defaults(&event.event_type)?;
+    let mut payload: FailureEvent = event.as_payload();
+    let id = payload.failure_id.0.take()?;
+    let row = rows.get(id.as_str()).copied();
+    Some(Failure::of_event(config, run_id, event, id, payload, row))
+}
+
 fn gathered(
     config: &EngineConfig,
     run_id: &str,
@@ -234,14 +248,9 @@ fn gathered(
     for event in events {
         if event.event_type == EventType::FailureHandled {
             handled.extend(event.as_payload::<FailureName>().failure_id.0);
-        } else if defaults(&event.event_type).is_some() {
-            let mut payload: FailureEvent = event.as_payload();
+        } else if let Some(failure) = told(config, run_id, event, &rows) {
             // A later event of the same failure replaces an earlier one.
-            if let Some(id) = payload.failure_id.0.take() {
-                let row = rows.get(id.as_str()).copied();
-                let failure = Failure::of_event(config, run_id, event, id.clone(), payload, row);
-                found.insert(id, failure);
-            }
+            found.insert(failure.id.clone(), failure);
         }
     }
     for row in records {

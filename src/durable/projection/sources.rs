@@ -1,11 +1,12 @@
-//! Whether the engine's stored projections still say what history says.
+//! Whether the engine's stored projections still say what history says: both as canonical text,
+//! part by part.
 //!
 //! The engine compares them whenever it shows a run, and rewrites those that differ. Here they
 //! are only compared. The sentences in them are the engine's and ours are our own, and what
 //! needs PHP classes cannot be known, so neither takes part in the comparison.
 
+use chrono::{DateTime, Utc};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
 
 use super::{
     context::stamp,
@@ -15,6 +16,7 @@ use super::{
     waits::Wait,
 };
 use crate::durable::{
+    canonical,
     store::snapshot::RunSnapshot,
     stored::{
         LineageEntry, TimelineEntry, TimerEntry, WaitEntry,
@@ -42,7 +44,7 @@ const NOT_COMPARED: &[&str] = &[
 
 /// `waits_projection_source`, by the waits as they are listed.
 pub fn waits(snapshot: &RunSnapshot, recomputed: &[Wait]) -> &'static str {
-    waits_source(same_waits(&snapshot.wait_entries, recomputed))
+    waits_source(all(&snapshot.wait_entries, recomputed, same_wait))
 }
 
 pub fn waits_source(up_to_date: bool) -> &'static str {
@@ -53,13 +55,15 @@ pub fn waits_source(up_to_date: bool) -> &'static str {
     }
 }
 
-/// Whether the stored waits, or a stretch of them, say what was recomputed.
-pub fn same_waits(stored: &[WaitEntry], recomputed: &[impl Serialize]) -> bool {
+/// Whether a stored wait says what was recomputed, given as canonical text.
+pub fn same_wait(stored: &WaitEntry, recomputed: &[u8]) -> bool {
     let rules = Rules {
         null_is_absent: true,
         ..Rules::default()
     };
-    all(stored, recomputed, rules, wait_entry)
+    with_payload(&stored.payload, |payload| {
+        wait_entry(stored, payload).says(recomputed, rules)
+    })
 }
 
 /// `timeline_projection_source`. With a limit the engine trusts what is stored.
@@ -71,7 +75,11 @@ pub fn timeline(
     match limit {
         Some(_) if snapshot.has_timeline_entries => "workflow_run_timeline_entries_window",
         Some(_) => "workflow_run_timeline_entries_rebuilt_window",
-        None => timeline_source(same_timeline(&snapshot.timeline_entries, recomputed)),
+        None => timeline_source(all(
+            &snapshot.timeline_entries,
+            recomputed,
+            same_timeline_entry,
+        )),
     }
 }
 
@@ -83,9 +91,11 @@ pub fn timeline_source(up_to_date: bool) -> &'static str {
     }
 }
 
-/// Whether the stored timeline, or a stretch of it, says what was recomputed.
-pub fn same_timeline(stored: &[TimelineEntry], recomputed: &[Entry]) -> bool {
-    all(stored, recomputed, Rules::default(), timeline_entry)
+/// Whether a stored entry says what was recomputed, given as canonical text.
+pub fn same_timeline_entry(stored: &TimelineEntry, recomputed: &[u8]) -> bool {
+    with_payload(&stored.payload, |payload| {
+        timeline_entry(stored, payload).says(recomputed, Rules::default())
+    })
 }
 
 /// `timers_projection_source` and `timers_projection_rebuild_reasons`.
@@ -95,7 +105,7 @@ pub fn timers(snapshot: &RunSnapshot, recomputed: &[Timer]) -> (&'static str, Ve
         stored: cached.len(),
         recomputed: recomputed.len(),
         other_schema: cached.iter().any(of_other_schema),
-        same: same_timers(cached, recomputed),
+        same: all(cached, recomputed, same_timer),
     })
 }
 
@@ -127,9 +137,11 @@ pub fn timers_source(seen: &TimersSeen) -> (&'static str, Vec<&'static str>) {
     (source, reasons)
 }
 
-/// Whether the stored timers, or a stretch of them, say what was recomputed.
-pub fn same_timers(stored: &[TimerEntry], recomputed: &[impl Serialize]) -> bool {
-    all(stored, recomputed, Rules::default(), timer_entry)
+/// Whether a stored timer says what was recomputed, given as canonical text.
+pub fn same_timer(stored: &TimerEntry, recomputed: &[u8]) -> bool {
+    with_payload(&stored.payload, |payload| {
+        timer_entry(stored, payload).says(recomputed, Rules::default())
+    })
 }
 
 pub fn of_other_schema(entry: &TimerEntry) -> bool {
@@ -150,8 +162,10 @@ pub fn lineage(snapshot: &RunSnapshot, recomputed: &Lineage) -> &'static str {
             .collect()
     };
     let agree = |direction, relatives: &[Relative]| {
-        all(side(direction), relatives, rules, |entry| {
-            lineage_entry(entry)
+        all(side(direction), relatives, |entry, recomputed| {
+            with_payload(&entry.payload, |payload| {
+                lineage_entry(entry, payload).says(recomputed, rules)
+            })
         })
     };
     let up_to_date = agree("parent", &recomputed.parents) && agree("child", &recomputed.continued);
@@ -171,70 +185,127 @@ struct Rules {
 }
 
 impl Rules {
-    fn counts(self, key: &str) -> bool {
-        !NOT_COMPARED.contains(&key) && !self.also_not.contains(&key)
+    fn counts(self, key: &[u8]) -> bool {
+        let names = |word: &&str| word.as_bytes() == key;
+        !NOT_COMPARED.iter().any(names) && !self.also_not.iter().any(names)
     }
+}
+
+/// The members of a stored payload: none when it is no map.
+type Payload<'t> = Vec<(&'t [u8], &'t [u8])>;
+
+fn with_payload<T>(stored: &Raw, with: impl FnOnce(Payload<'_>) -> T) -> T {
+    let mut text = Vec::new();
+    if let Some(stored) = stored.0.as_deref() {
+        // What is no JSON leaves nothing.
+        let _ = canonical::write_json(&mut text, stored.as_bytes());
+    }
+    with(canonical::members(&text).collect())
 }
 
 /// A stored entry: its payload, and the columns that outrank the payload's keys.
-struct Stored {
-    payload: Option<Map<String, Value>>,
-    columns: Vec<(&'static str, Value)>,
+struct Stored<'t> {
+    payload: Payload<'t>,
+    columns: Columns,
 }
 
-impl Stored {
-    fn new(payload: &Raw, columns: Vec<(&'static str, Value)>) -> Self {
+/// Values by key, as canonical text.
+#[derive(Default)]
+struct Columns {
+    text: Vec<u8>,
+    ends: Vec<(&'static str, usize)>,
+}
+
+impl Columns {
+    fn push(&mut self, key: &'static str, value: &(impl Serialize + ?Sized)) {
+        canonical::write(&mut self.text, value);
+        self.ends.push((key, self.text.len()));
+    }
+
+    fn time(&mut self, key: &'static str, at: Option<DateTime<Utc>>) {
+        self.push(key, &at.map(stamp));
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.ends.iter().scan(0, |from, (key, to)| {
+            let value = &self.text[*from..*to];
+            *from = *to;
+            Some((key.as_bytes(), value))
+        })
+    }
+}
+
+impl<'t> Stored<'t> {
+    fn new(payload: Payload<'t>) -> Self {
         Self {
-            payload: match payload.value() {
-                Some(Value::Object(map)) => Some(map),
-                _ => None,
-            },
-            columns,
+            payload,
+            columns: Columns::default(),
         }
     }
 
-    fn of_payload(&self, key: &str) -> Option<&Value> {
-        self.payload.as_ref()?.get(key)
+    fn of_payload(&self, key: &[u8]) -> Option<&'t [u8]> {
+        let mut members = self.payload.iter();
+        members
+            .find(|(own, _)| *own == key)
+            .map(|(_, value)| *value)
+    }
+
+    fn text_of(&self, key: &str) -> Option<String> {
+        let value = self.of_payload(key.as_bytes())?;
+        serde_json::from_slice(value).ok()
     }
 
     /// A word of the payload, else of its column.
-    fn word<'s>(&'s self, key: &str, column: Option<&'s str>) -> Option<&'s str> {
-        let own = self.of_payload(key).and_then(Value::as_str);
-        own.or(column).filter(|word| !word.is_empty())
+    fn word(&self, key: &str, column: Option<&str>) -> Option<String> {
+        self.text_of(key)
+            .or_else(|| column.map(str::to_owned))
+            .filter(|word| !word.is_empty())
     }
 
-    fn get(&self, key: &str) -> Option<&Value> {
-        self.columns
-            .iter()
-            .find(|(column, _)| *column == key)
-            .map(|(_, value)| value)
-            .or_else(|| self.of_payload(key))
+    /// A moment of the payload in the form the detail writes.
+    fn moment(&self, key: &str) -> Option<String> {
+        self.text_of(key)
+            .as_deref()
+            .and_then(loose::moment)
+            .map(stamp)
     }
 
-    fn keys(&self) -> impl Iterator<Item = &str> {
-        let columns = self.columns.iter().map(|(column, _)| *column);
-        let payload = self.payload.iter().flat_map(Map::keys);
-        columns.chain(payload.map(String::as_str))
-    }
-
-    fn says(&self, recomputed: &Value, rules: Rules) -> bool {
-        let Some(recomputed) = recomputed.as_object() else {
+    fn says(&self, recomputed: &[u8], rules: Rules) -> bool {
+        if recomputed.first() != Some(&b'{') {
             return false;
+        }
+        let counted = |(key, value): &(&[u8], &[u8])| {
+            rules.counts(key) && !(rules.null_is_absent && *value == b"null")
         };
-        let none = |value: Option<&Value>| {
-            value.is_none_or(|value| rules.null_is_absent && value.is_null())
-        };
-        let kept = recomputed
-            .iter()
-            .filter(|(key, _)| rules.counts(key))
-            .all(|(key, value)| match self.get(key) {
-                Some(stored) if !none(Some(stored)) => same(stored, value),
-                _ => none(Some(value)),
-            });
-        kept && self
-            .keys()
-            .filter(|key| rules.counts(key))
-            .all(|key| recomputed.contains_key(key) || none(self.get(key)))
+        let mut recomputed = canonical::members(recomputed).filter(counted);
+        let stored = self.members();
+        let mut stored = stored.iter().copied().filter(counted);
+        loop {
+            match (stored.next(), recomputed.next()) {
+                (Some(a), Some(b)) if a.0 == b.0 && same(a.1, b.1) => {}
+                (None, None) => return true,
+                _ => return false,
+            }
+        }
+    }
+
+    /// Columns and payload together, by key.
+    fn members(&self) -> Payload<'_> {
+        let mut columns: Payload<'_> = self.columns.iter().collect();
+        columns.sort_unstable();
+        let mut columns = columns.into_iter().peekable();
+        let mut members = Vec::with_capacity(self.payload.len() + columns.len());
+        for (key, value) in &self.payload {
+            while let Some(column) = columns.next_if(|(column, _)| column < key) {
+                members.push(column);
+            }
+            let outranked = columns.peek().is_some_and(|(column, _)| column == key);
+            if !outranked {
+                members.push((key, value));
+            }
+        }
+        members.extend(columns);
+        members
     }
 }
 
@@ -243,193 +314,179 @@ impl Stored {
 fn all<'e, E: 'e>(
     stored: impl IntoIterator<Item = &'e E, IntoIter: ExactSizeIterator>,
     recomputed: &[impl Serialize],
-    rules: Rules,
-    read: impl Fn(&'e E) -> Stored,
+    same: impl Fn(&'e E, &[u8]) -> bool,
 ) -> bool {
     let stored = stored.into_iter();
+    let mut text = Vec::new();
     stored.len() == recomputed.len()
-        && stored
-            .zip(recomputed)
-            .all(|(entry, recomputed)| read(entry).says(&json!(recomputed), rules))
+        && stored.zip(recomputed).all(|(entry, recomputed)| {
+            text.clear();
+            canonical::write(&mut text, recomputed);
+            same(entry, &text)
+        })
 }
 
-/// Equal but for what PHP does not tell apart, an empty list and an empty map, and for what is
-/// not compared inside a failure.
-fn same(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Object(a), Value::Object(b)) => {
-            let missing = |from: &Map<String, Value>, key: &String| {
-                !from.contains_key(key) && !NOT_COMPARED.contains(&key.as_str())
+/// Equal but for what is not compared inside a failure.
+fn same(a: &[u8], b: &[u8]) -> bool {
+    if a == b {
+        return true;
+    }
+    match (a.first(), b.first()) {
+        (Some(b'{'), Some(b'{')) => {
+            let counted = |map| -> Payload<'_> {
+                canonical::members(map)
+                    .filter(|(key, _)| Rules::default().counts(key))
+                    .collect()
             };
-            !b.keys().any(|key| missing(a, key))
-                && a.iter().all(|(key, value)| {
-                    NOT_COMPARED.contains(&key.as_str())
-                        || b.get(key).is_some_and(|other| same(value, other))
-                })
+            let (a, b) = (counted(a), counted(b));
+            a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| a.0 == b.0 && same(a.1, b.1))
         }
-        (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+        (Some(b'['), Some(b'[')) => {
+            let (mut a, mut b) = (canonical::items(a), canonical::items(b));
+            loop {
+                match (a.next(), b.next()) {
+                    (Some(a), Some(b)) if same(a, b) => {}
+                    (None, None) => return true,
+                    _ => return false,
+                }
+            }
         }
-        (Value::Array(list), Value::Object(map)) | (Value::Object(map), Value::Array(list)) => {
-            list.is_empty() && map.is_empty()
-        }
-        (a, b) => a == b,
+        _ => false,
     }
 }
 
-fn wait_entry(entry: &WaitEntry) -> Stored {
-    let mut stored = Stored::new(
-        &entry.payload,
-        vec![
-            ("id", json!(entry.wait_id)),
-            ("kind", json!(entry.kind)),
-            ("sequence", json!(entry.sequence)),
-            ("status", json!(entry.status)),
-            ("source_status", json!(entry.source_status)),
-            ("opened_at", json!(entry.opened_at.map(stamp))),
-            ("deadline_at", json!(entry.deadline_at.map(stamp))),
-            ("resolved_at", json!(entry.resolved_at.map(stamp))),
-            ("target_name", json!(entry.target_name)),
-            ("target_type", json!(entry.target_type)),
-            ("task_backed", json!(entry.task_backed)),
-            ("external_only", json!(entry.external_only)),
-            ("resume_source_kind", json!(entry.resume_source_kind)),
-            ("resume_source_id", json!(entry.resume_source_id)),
-            ("task_id", json!(entry.task_id)),
-            ("task_type", json!(entry.task_type)),
-            ("task_status", json!(entry.task_status)),
-            ("command_id", json!(entry.command_id)),
-            ("command_sequence", json!(entry.command_sequence)),
-            ("command_status", json!(entry.command_status)),
-            ("command_outcome", json!(entry.command_outcome)),
-            ("history_authority", json!(entry.history_authority)),
-            (
-                "history_unsupported_reason",
-                json!(entry.history_unsupported_reason),
-            ),
-        ],
+fn wait_entry<'t>(entry: &WaitEntry, payload: Payload<'t>) -> Stored<'t> {
+    let mut stored = Stored::new(payload);
+    let fired = stored.moment("timeout_fired_at");
+    let columns = &mut stored.columns;
+    columns.push("id", &entry.wait_id);
+    columns.push("kind", &entry.kind);
+    columns.push("sequence", &entry.sequence);
+    columns.push("status", &entry.status);
+    columns.push("source_status", &entry.source_status);
+    columns.time("opened_at", entry.opened_at);
+    columns.time("deadline_at", entry.deadline_at);
+    columns.time("resolved_at", entry.resolved_at);
+    columns.push("target_name", &entry.target_name);
+    columns.push("target_type", &entry.target_type);
+    columns.push("task_backed", &entry.task_backed);
+    columns.push("external_only", &entry.external_only);
+    columns.push("resume_source_kind", &entry.resume_source_kind);
+    columns.push("resume_source_id", &entry.resume_source_id);
+    columns.push("task_id", &entry.task_id);
+    columns.push("task_type", &entry.task_type);
+    columns.push("task_status", &entry.task_status);
+    columns.push("command_id", &entry.command_id);
+    columns.push("command_sequence", &entry.command_sequence);
+    columns.push("command_status", &entry.command_status);
+    columns.push("command_outcome", &entry.command_outcome);
+    columns.push("history_authority", &entry.history_authority);
+    columns.push(
+        "history_unsupported_reason",
+        &entry.history_unsupported_reason,
     );
-    let fired = moment(stored.of_payload("timeout_fired_at"));
-    stored.columns.push(("timeout_fired_at", fired));
+    columns.push("timeout_fired_at", &fired);
     stored
 }
 
-fn timeline_entry(entry: &TimelineEntry) -> Stored {
-    Stored::new(
-        &entry.payload,
-        vec![
-            ("id", json!(entry.history_event_id)),
-            ("sequence", json!(entry.sequence)),
-            ("kind", json!(entry.kind)),
-            ("entry_kind", json!(entry.entry_kind)),
-            ("source_kind", json!(entry.source_kind)),
-            ("source_id", json!(entry.source_id)),
-            ("recorded_at", json!(entry.recorded_at.map(stamp))),
-            ("command_id", json!(entry.command_id)),
-            ("command_sequence", json!(entry.command_sequence)),
-            ("task_id", json!(entry.task_id)),
-            ("activity_execution_id", json!(entry.activity_execution_id)),
-            ("timer_id", json!(entry.timer_id)),
-            ("failure_id", json!(entry.failure_id)),
-        ],
-    )
+fn timeline_entry<'t>(entry: &TimelineEntry, payload: Payload<'t>) -> Stored<'t> {
+    let mut stored = Stored::new(payload);
+    let columns = &mut stored.columns;
+    columns.push("id", &entry.history_event_id);
+    columns.push("sequence", &entry.sequence);
+    columns.push("kind", &entry.kind);
+    columns.push("entry_kind", &entry.entry_kind);
+    columns.push("source_kind", &entry.source_kind);
+    columns.push("source_id", &entry.source_id);
+    columns.time("recorded_at", entry.recorded_at);
+    columns.push("command_id", &entry.command_id);
+    columns.push("command_sequence", &entry.command_sequence);
+    columns.push("task_id", &entry.task_id);
+    columns.push("activity_execution_id", &entry.activity_execution_id);
+    columns.push("timer_id", &entry.timer_id);
+    columns.push("failure_id", &entry.failure_id);
+    stored
 }
 
 /// Here the payload outranks the columns for how the timer stands.
-fn timer_entry(entry: &TimerEntry) -> Stored {
-    let mut stored = Stored::new(
-        &entry.payload,
-        vec![
-            ("id", json!(entry.timer_id)),
-            ("sequence", json!(entry.sequence)),
-            ("delay_seconds", json!(entry.delay_seconds)),
-            ("fire_at", json!(entry.fire_at.map(stamp))),
-            ("fired_at", json!(entry.fired_at.map(stamp))),
-            ("cancelled_at", json!(entry.cancelled_at.map(stamp))),
-            ("timer_kind", json!(entry.timer_kind)),
-            ("condition_wait_id", json!(entry.condition_wait_id)),
-            ("condition_key", json!(entry.condition_key)),
-            (
-                "condition_definition_fingerprint",
-                json!(entry.condition_definition_fingerprint),
-            ),
-        ],
-    );
+fn timer_entry<'t>(entry: &TimerEntry, payload: Payload<'t>) -> Stored<'t> {
+    let mut stored = Stored::new(payload);
     let status = stored.word("status", Some(&entry.status));
+    let source_status = stored
+        .word("source_status", entry.source_status.as_deref())
+        .or_else(|| status.clone());
     let authority = stored.word("history_authority", entry.history_authority.as_deref());
-    let overlay = [
-        ("status", json!(status)),
-        (
-            "source_status",
-            json!(
-                stored
-                    .word("source_status", entry.source_status.as_deref())
-                    .or(status)
-            ),
-        ),
-        ("history_authority", json!(authority)),
-        (
-            "history_unsupported_reason",
-            json!(stored.word(
-                "history_unsupported_reason",
-                entry.history_unsupported_reason.as_deref()
-            )),
-        ),
-        ("row_status", json!(stored.word("row_status", None))),
-        (
-            "diagnostic_only",
-            json!(authority.is_some_and(|authority| authority != super::authority::TYPED)),
-        ),
-        ("created_at", moment(stored.of_payload("created_at"))),
-    ];
-    stored.columns.extend(overlay);
+    let reason = stored.word(
+        "history_unsupported_reason",
+        entry.history_unsupported_reason.as_deref(),
+    );
+    let row_status = stored.word("row_status", None);
+    let created_at = stored.moment("created_at");
+    let diagnostic = authority
+        .as_deref()
+        .is_some_and(|authority| authority != super::authority::TYPED);
+    let columns = &mut stored.columns;
+    columns.push("id", &entry.timer_id);
+    columns.push("sequence", &entry.sequence);
+    columns.push("delay_seconds", &entry.delay_seconds);
+    columns.time("fire_at", entry.fire_at);
+    columns.time("fired_at", entry.fired_at);
+    columns.time("cancelled_at", entry.cancelled_at);
+    columns.push("timer_kind", &entry.timer_kind);
+    columns.push("condition_wait_id", &entry.condition_wait_id);
+    columns.push("condition_key", &entry.condition_key);
+    columns.push(
+        "condition_definition_fingerprint",
+        &entry.condition_definition_fingerprint,
+    );
+    columns.push("status", &status);
+    columns.push("source_status", &source_status);
+    columns.push("history_authority", &authority);
+    columns.push("history_unsupported_reason", &reason);
+    columns.push("row_status", &row_status);
+    columns.push("diagnostic_only", &diagnostic);
+    columns.push("created_at", &created_at);
     stored
 }
 
-fn lineage_entry(entry: &LineageEntry) -> Stored {
-    let instance = json!(entry.related_workflow_instance_id);
-    let run = json!(entry.related_workflow_run_id);
+fn lineage_entry<'t>(entry: &LineageEntry, payload: Payload<'t>) -> Stored<'t> {
+    let mut stored = Stored::new(payload);
+    let told = stored.of_payload(b"history_authority").is_some();
+    let diagnostic = stored.of_payload(b"diagnostic_only") == Some(b"true");
     let (own_instance, own_run) = if entry.direction == "parent" {
         ("parent_workflow_id", "parent_workflow_run_id")
     } else {
         ("child_workflow_id", "child_workflow_run_id")
     };
-    let mut stored = Stored::new(
-        &entry.payload,
-        vec![
-            ("id", json!(entry.lineage_id)),
-            ("link_type", json!(entry.link_type)),
-            ("child_call_id", json!(entry.child_call_id)),
-            ("sequence", json!(entry.sequence)),
-            ("is_primary_parent", json!(entry.is_primary_parent)),
-            (own_instance, instance.clone()),
-            (own_run, run.clone()),
-            ("workflow_instance_id", instance),
-            ("workflow_run_id", run),
-            ("run_number", json!(entry.related_run_number)),
-            ("workflow_type", json!(entry.related_workflow_type)),
-            ("class", json!(entry.related_workflow_class)),
-            ("status", json!(entry.status)),
-            ("status_bucket", json!(entry.status_bucket)),
-            ("closed_reason", json!(entry.closed_reason)),
-        ],
-    );
-    if stored.of_payload("history_authority").is_none() {
-        stored.columns.push(("history_authority", Value::Null));
+    let columns = &mut stored.columns;
+    columns.push("id", &entry.lineage_id);
+    columns.push("link_type", &entry.link_type);
+    columns.push("child_call_id", &entry.child_call_id);
+    columns.push("sequence", &entry.sequence);
+    columns.push("is_primary_parent", &entry.is_primary_parent);
+    for key in [own_instance, "workflow_instance_id"] {
+        columns.push(key, &entry.related_workflow_instance_id);
     }
-    let diagnostic = stored.of_payload("diagnostic_only") == Some(&Value::Bool(true));
-    stored.columns.push(("diagnostic_only", json!(diagnostic)));
+    for key in [own_run, "workflow_run_id"] {
+        columns.push(key, &entry.related_workflow_run_id);
+    }
+    columns.push("run_number", &entry.related_run_number);
+    columns.push("workflow_type", &entry.related_workflow_type);
+    columns.push("class", &entry.related_workflow_class);
+    columns.push("status", &entry.status);
+    columns.push("status_bucket", &entry.status_bucket);
+    columns.push("closed_reason", &entry.closed_reason);
+    if !told {
+        columns.push("history_authority", &());
+    }
+    columns.push("diagnostic_only", &diagnostic);
     stored
-}
-
-/// A moment of a payload in the form the detail writes.
-fn moment(text: Option<&Value>) -> Value {
-    let text = text.and_then(Value::as_str);
-    json!(text.and_then(loose::moment).map(stamp))
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -516,8 +573,14 @@ mod tests {
         for (payload, status, recomputed, rules, expected) in table {
             let case = format!("{payload} {recomputed}");
             let payload = Raw::of_column(Some(payload.to_string()));
-            let stored = Stored::new(&payload, vec![("status", json!(status))]);
-            assert_eq!(stored.says(&recomputed, rules), expected, "{case}");
+            let says = with_payload(&payload, |payload| {
+                let mut stored = Stored::new(payload);
+                stored.columns.push("status", status);
+                let mut text = Vec::new();
+                canonical::write(&mut text, &recomputed);
+                stored.says(&text, rules)
+            });
+            assert_eq!(says, expected, "{case}");
         }
     }
 }

@@ -70,50 +70,12 @@ pub async fn add_related(snapshot: &mut Snapshot, run: &mut RunSnapshot) -> Resu
     Ok(())
 }
 
-/// The next events after a sequence. Served by the unique `(workflow_run_id, sequence)`.
-pub async fn events_after(
-    reading: &mut Reading<'_>,
+/// Every event in its order, as they arrive. Served by the unique `(workflow_run_id, sequence)`.
+pub fn events<'s>(
+    reading: &'s mut Reading<'_>,
     run_id: &str,
-    after: i64,
-    limit: u32,
-) -> Result<Vec<HistoryEvent>, DbError> {
-    let mut q = reading.snapshot.statement();
-    q.push("select ")
-        .push(HistoryEvent::COLUMNS)
-        .push(" from {workflow_history_events} where workflow_run_id = ")
-        .bind(run_id)
-        .push(" and sequence > ")
-        .bind(after)
-        .push(" order by sequence limit ")
-        .bind(limit);
-    reading.all(q).await
-}
-
-/// The events of these sequences, in their order. Served likewise.
-pub async fn events_at(
-    reading: &mut Reading<'_>,
-    run_id: &str,
-    sequences: &[i64],
-) -> Result<Vec<HistoryEvent>, DbError> {
-    if sequences.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut q = reading.snapshot.statement();
-    q.push("select ")
-        .push(HistoryEvent::COLUMNS)
-        .push(" from {workflow_history_events} where workflow_run_id = ")
-        .bind(run_id)
-        .push(" and sequence in ")
-        .bind_list(sequences.iter().copied())
-        .push(" order by sequence");
-    reading.all(q).await
-}
-
-/// The last of these sequences, if it leads on. One that cannot be read counts as none, so that
-/// a damaged row is not met for ever.
-pub fn next_after(events: &[HistoryEvent], after: i64) -> Option<i64> {
-    let last = events.iter().map(|event| event.sequence).max()?;
-    (last > after).then_some(last)
+) -> BoxStream<'s, Result<HistoryEvent, DbError>> {
+    reading.stream(run_id, "sequence")
 }
 
 /// Every task in the order they are listed, as they arrive.

@@ -11,7 +11,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::{canonical, seal::hex};
+use super::seal::hex;
+use crate::durable::canonical;
 pub use copies::{CopyId, Entry};
 use slots::TABLE;
 pub use slots::{Slot, command_slots, message_slot};

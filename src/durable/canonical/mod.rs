@@ -4,15 +4,20 @@
 //! their bytes, and a float keeps its fraction. The same text comes out of a value and out of
 //! any JSON text of that value, and neither is held as a tree on the way.
 
+mod parts;
 mod text;
 mod value;
 
+use std::cell::RefCell;
+
 pub use self::{
+    parts::{items, members},
     text::{NotJson, write_json, write_shallow},
     value::write,
 };
 
 /// One member of a map whose key and value, one after the other, stand somewhere in the output.
+#[derive(Clone, Copy)]
 struct Member {
     key: usize,
     value: usize,
@@ -27,7 +32,7 @@ fn arrange(out: &mut Vec<u8>, start: usize, members: &mut [Member]) -> Result<()
     let raw = out.len();
     let mut list = counts_up(out, members);
     if !list {
-        members.sort_unstable_by(|a, b| key(out, a).cmp(key(out, b)));
+        put_in_order(out, members);
         // Readers disagree on which of the two counts: no seal can stand for that.
         if members
             .windows(2)
@@ -54,13 +59,40 @@ fn arrange(out: &mut Vec<u8>, start: usize, members: &mut [Member]) -> Result<()
     Ok(())
 }
 
+/// Entries of one kind come one after the other, with the same keys in the same order: the order
+/// that was right for as many members the last time is tried first.
+fn put_in_order(out: &[u8], members: &mut [Member]) {
+    thread_local! {
+        static LAST: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+    }
+    let count = members.len();
+    if count > usize::from(u8::MAX) {
+        members.sort_unstable_by(|a, b| key(out, a).cmp(key(out, b)));
+        return;
+    }
+    LAST.with_borrow_mut(|last| {
+        if last.len() <= count {
+            last.resize(count + 1, Vec::new());
+        }
+        let order = &mut last[count];
+        let of = |at: &u8| key(out, &members[usize::from(*at)]);
+        if order.is_empty() || !order.is_sorted_by(|a, b| of(a) < of(b)) {
+            order.clear();
+            order.extend((0..=u8::MAX).take(count));
+            order.sort_unstable_by(|a, b| of(a).cmp(of(b)));
+        }
+        let sorted: Vec<Member> = order.iter().map(|at| members[usize::from(*at)]).collect();
+        members.copy_from_slice(&sorted);
+    });
+}
+
 #[inline]
 fn key<'o>(out: &'o [u8], member: &Member) -> &'o [u8] {
     &out[member.key..member.value]
 }
 
 fn write_key(out: &mut Vec<u8>, member: &Member) {
-    if key(out, member).iter().all(|b| is_plain(*b)) {
+    if plain_bytes(key(out, member)) == member.value - member.key {
         out.push(b'"');
         out.extend_from_within(member.key..member.value);
         out.push(b'"');
@@ -74,6 +106,31 @@ fn write_key(out: &mut Vec<u8>, member: &Member) {
 #[inline]
 fn is_plain(byte: u8) -> bool {
     matches!(byte, 0x20..0x80) && byte != b'"' && byte != b'\\'
+}
+
+/// How many bytes stand for themselves before the first that does not. Payloads are long: eight
+/// are looked at together.
+#[inline]
+fn plain_bytes(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::MAX / 255;
+    const TOPS: u64 = ONES << 7;
+    let (eights, _) = bytes.as_chunks::<8>();
+    let plain = eights
+        .iter()
+        .take_while(|eight| {
+            let eight = u64::from_ne_bytes(**eight);
+            // The top bit of a byte is set where it is zero, below a space, or beyond ASCII; a
+            // borrow from the byte before may set one too many, never one too few.
+            let zero = |of: u64| of.wrapping_sub(ONES) & !of;
+            let quote = zero(eight ^ (ONES * u64::from(b'"')));
+            let escape = zero(eight ^ (ONES * u64::from(b'\\')));
+            let control = eight.wrapping_sub(ONES * 0x20) & !eight;
+            (quote | escape | control | eight) & TOPS == 0
+        })
+        .count()
+        * 8;
+    let rest = bytes[plain..].iter().take_while(|byte| is_plain(**byte));
+    plain + rest.count()
 }
 
 /// Whether the keys are 0, 1, 2 and so on: to PHP that is a list, and so is no key at all.
@@ -95,6 +152,14 @@ fn decimal(text: &mut [u8; 20], mut n: usize) -> &[u8] {
             return &text[at..];
         }
     }
+}
+
+fn write_integer(out: &mut Vec<u8>, n: i64) {
+    if n < 0 {
+        out.push(b'-');
+    }
+    let n = usize::try_from(n.unsigned_abs()).unwrap_or(usize::MAX);
+    out.extend_from_slice(decimal(&mut [0; 20], n));
 }
 
 /// The shortest digits that read back as the same float, with a fraction always.
@@ -138,10 +203,7 @@ fn write_text(out: &mut Vec<u8>, text: &str) {
     let mut rest = text;
     loop {
         let bytes = rest.as_bytes();
-        let plain = bytes
-            .iter()
-            .position(|b| !is_plain(*b))
-            .unwrap_or(bytes.len());
+        let plain = plain_bytes(bytes);
         out.extend_from_slice(&bytes[..plain]);
         rest = &rest[plain..];
         let Some(c) = rest.chars().next() else {
@@ -248,6 +310,22 @@ mod tests {
         assert_eq!(of_text(&eleven).unwrap(), "[0,1,2,3,4,5,6,7,8,9,10]");
         let twice = of_text(r#"{"a":1,"b":2,"a":3}"#).unwrap_err();
         assert_eq!(twice.reason, "a key stands twice in a map");
+    }
+
+    #[test]
+    fn plain_bytes_end_before_the_first_that_is_not() {
+        for other in (0..=u8::MAX).filter(|byte| !is_plain(*byte)) {
+            for before in 0..20 {
+                let mut text: Vec<u8> = (0x20..0x80).filter(|byte| is_plain(*byte)).collect();
+                text.rotate_left(usize::from(other) % 90);
+                text.insert(before, other);
+                assert_eq!(plain_bytes(&text), before, "{other}");
+            }
+        }
+        let plain: Vec<u8> = (0..=u8::MAX).filter(|byte| is_plain(*byte)).collect();
+        for end in 0..plain.len() {
+            assert_eq!(plain_bytes(&plain[..end]), end);
+        }
     }
 
     #[test]

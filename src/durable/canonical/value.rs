@@ -7,7 +7,7 @@ use serde::{
     ser::{self, Error as _},
 };
 
-use super::{Member, arrange, write_float, write_text};
+use super::{Member, arrange, write_float, write_integer, write_text};
 
 /// Appends the canonical text of a value.
 pub fn write(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
@@ -110,7 +110,7 @@ impl<'o> Serializer for Canonical<'o> {
     }
 
     fn serialize_i64(self, v: i64) -> Result<(), fmt::Error> {
-        self.0.extend_from_slice(v.to_string().as_bytes());
+        write_integer(self.0, v);
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! The canonical text of a JSON text, numbers as they are written there.
 
-use super::{Member, Twice, arrange, is_plain, write_float, write_text};
+use super::{Member, Twice, arrange, plain_bytes, write_float, write_integer, write_text};
 
 /// How deep a document may nest: what PHP's own reader takes.
 const DEPTH: usize = 512;
@@ -197,8 +197,8 @@ impl<'t> Reader<'t, '_> {
     /// A string in which nothing needs another form, as most are.
     fn plain(&mut self) -> Option<&'t [u8]> {
         let rest = &self.text[self.at + 1..];
-        let end = rest.iter().position(|b| !is_plain(*b))?;
-        (rest[end] == b'"').then(|| {
+        let end = plain_bytes(rest);
+        (rest.get(end) == Some(&b'"')).then(|| {
             self.at += end + 2;
             &rest[..end]
         })
@@ -313,7 +313,7 @@ impl<'t> Reader<'t, '_> {
         }
         let text = std::str::from_utf8(&self.text[start..self.at]).unwrap_or("0");
         if integer && let Ok(n) = text.parse::<i64>() {
-            self.out.extend_from_slice(n.to_string().as_bytes());
+            write_integer(self.out, n);
             return Ok(());
         }
         match text.parse::<f64>() {
