@@ -264,6 +264,12 @@ impl Tag {
         }
     }
 
+    /// A try whose worker was not heard of again; its code may still be running.
+    pub fn lease_ran_out() -> Self {
+        Self::new("lease ran out", Tone::Late, Mark::Clock)
+            .titled("status running; its worker did not come back before the lease ran out")
+    }
+
     /// How a task stands in transport.
     pub fn task(transport_state: &str) -> Self {
         let (label, tone, mark) = match transport_state {
@@ -297,6 +303,11 @@ impl Tag {
                 .titled("ended according to a row, of which history knows nothing"),
             other => Self::unknown(other),
         }
+    }
+
+    /// A wait that nothing ended before its run did.
+    pub fn left_open() -> Self {
+        Self::new("left open", Tone::Wait, Mark::Slash).titled("still open when the run closed")
     }
 
     /// What became of a command, a signal or an update.

@@ -97,7 +97,8 @@ fn two_units(seconds: i64) -> String {
     }
 }
 
-/// How far a moment is from now. The second unit is dropped once the first says enough.
+/// How far a moment is from now. The second unit is dropped once the first says enough, and
+/// rounded into it.
 ///
 /// ```
 /// use chrono::{TimeDelta, TimeZone, Utc};
@@ -110,16 +111,23 @@ fn two_units(seconds: i64) -> String {
 /// assert_eq!(at(-252), "4 m 12 s ago");
 /// assert_eq!(at(-371), "6 m ago");
 /// assert_eq!(at(-7_500), "2 h 5 m ago");
+/// assert_eq!(at(-28_640), "8 h ago");
+/// assert_eq!(at(-3_590), "1 h ago");
 /// assert_eq!(at(-86_400 * 40), "40 d ago");
 /// assert_eq!(at(48), "in 48 s");
 /// assert_eq!(at(90), "in 1 m 30 s");
 /// ```
 pub fn relative(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     let seconds = (at - now).num_seconds();
-    let (large, name, ..) = units(seconds.abs());
     let length = match seconds.abs() {
         0 => return "now".to_owned(),
-        s if s / large >= 5 => format!("{} {name}", s / large),
+        s if s / units(s).0 >= 5 => {
+            let large = units(s).0;
+            // Rounded up, it may be one of the next unit.
+            let s = (s + large / 2) / large * large;
+            let (large, name, ..) = units(s);
+            format!("{} {name}", s / large)
+        }
         s => two_units(s),
     };
     if seconds < 0 {
@@ -148,6 +156,28 @@ pub fn absolute(at: DateTime<Utc>, zone: Zone) -> String {
         "{} {} {}",
         local.date_naive(),
         local.time().trunc_subsecs(0),
+        zone.letters(at)
+    )
+}
+
+/// A moment in a zone, to the millisecond, with the zone named.
+///
+/// ```
+/// use chrono::{TimeDelta, TimeZone, Utc};
+/// use plimsoll::{web::format::exact, zone::Zone};
+///
+/// let at = Utc.with_ymd_and_hms(2026, 11, 15, 23, 50, 0).unwrap();
+/// assert_eq!(exact(at, Zone::UTC), "2026-11-15 23:50:00.000 UTC");
+/// let at = at + TimeDelta::microseconds(340_900);
+/// assert_eq!(exact(at, Zone::UTC), "2026-11-15 23:50:00.340 UTC");
+/// ```
+pub fn exact(at: DateTime<Utc>, zone: Zone) -> String {
+    let local = zone.local(at);
+    format!(
+        "{} {}.{:03} {}",
+        local.date_naive(),
+        local.time().trunc_subsecs(0),
+        at.timestamp_subsec_millis(),
         zone.letters(at)
     )
 }

@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, Method, Uri, header};
 use chrono::{DateTime, Utc};
 
 use crate::web::filters::Shown;
-use crate::web::format::Moment;
+use crate::web::format::{self, Moment};
 use crate::web::state::{App, BasePath, VERSION};
 use crate::{web::assets::Assets, zone::Zone};
 
@@ -195,6 +195,15 @@ impl Layout {
 
     pub fn moment(&self, at: impl Shown<DateTime<Utc>>) -> Moment {
         Moment::new(at.shown(), self.now, self.zone)
+    }
+
+    /// The same to the millisecond, for what happens within a second.
+    pub fn exact(&self, at: impl Shown<DateTime<Utc>>) -> Moment {
+        let at = at.shown();
+        Moment {
+            absolute: format::exact(at, self.zone),
+            ..Moment::new(at, self.now, self.zone)
+        }
     }
 
     pub fn is_at(&self, nav: &Nav) -> bool {

@@ -14,6 +14,13 @@ use plimsoll::{
 
 use crate::rig::{TestDb, on_every_database};
 
+fn when(at: Option<DateTime<Utc>>) -> String {
+    at.map_or_else(
+        || "?".to_owned(),
+        |at| at.format("%m-%d %H:%M:%S").to_string(),
+    )
+}
+
 on_every_database! {
     async fn every_situation_is_explained(db: TestDb) {
         let now: DateTime<Utc> = "2026-11-15T12:00:00Z".parse().unwrap();
@@ -31,8 +38,9 @@ on_every_database! {
             let evidence: Vec<&str> = diagnosis.evidence.iter().map(|row| row.shows.as_str()).collect();
             writeln!(
                 told,
-                "{}\n    {}: {}\n    {}\n    [{}]",
-                situation.name, diagnosis.code, diagnosis.sentence, diagnosis.next_step, evidence.join("] [")
+                "{}\n    {}: {}\n    {}\n    since {}, until {}\n    [{}]",
+                situation.name, diagnosis.code, diagnosis.sentence, diagnosis.next_step,
+                when(diagnosis.since), when(diagnosis.until), evidence.join("] [")
             )
             .unwrap();
         }

@@ -122,7 +122,7 @@ fn row(p: &Projected<'_>, activity: &Activity, errors: &Errors) -> shown::Activi
             .attempts
             .iter()
             .skip(left_out)
-            .map(|attempt| attempt_row(attempt, errors))
+            .map(|attempt| attempt_row(p.cx.now, attempt, errors))
             .collect(),
         left_out,
         execution_id: activity.idempotency_key.clone(),
@@ -293,7 +293,7 @@ fn notes(now: DateTime<Utc>, activity: &Activity, state: Option<&RetryState>) ->
     notes
 }
 
-fn attempt_row(attempt: &Attempt, errors: &Errors) -> shown::Attempt {
+fn attempt_row(now: DateTime<Utc>, attempt: &Attempt, errors: &Errors) -> shown::Attempt {
     let (error_class, error) = errors.get(&attempt.id).cloned().unwrap_or_default();
     let running = attempt.status == Some(AttemptStatus::Running);
     shown::Attempt {
@@ -303,8 +303,10 @@ fn attempt_row(attempt: &Attempt, errors: &Errors) -> shown::Attempt {
         id: attempt.id.clone(),
         outcome: match (&attempt.status, attempt.stop_reason) {
             // No event tells of a lease that ran out.
-            (Some(AttemptStatus::Running), Some(StopReason::AttemptExpired)) => {
-                Tag::step("expired")
+            (Some(AttemptStatus::Running), _)
+                if attempt.lease_expires_at.is_some_and(|at| at <= now) =>
+            {
+                Tag::lease_ran_out()
             }
             (Some(status), _) => Tag::step(status.as_str()),
             (None, _) => Tag::unknown(""),

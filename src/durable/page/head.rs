@@ -6,7 +6,9 @@ use serde_json::Value;
 use crate::{
     durable::{
         projection::{
-            self, Projected, authority, budget, drift,
+            self, Projected, authority, budget,
+            children::CHILD_LINK,
+            drift,
             ending::{Ending, ending},
             lineage, navigation, repair_gate, retries, task_problem,
         },
@@ -57,6 +59,8 @@ pub fn head(p: &Projected<'_>) -> Head {
         parents: lineage::lineage(p.cx, &p.related, &p.children)
             .parents
             .iter()
+            // The run before of a chain stands among the runs of the instance.
+            .filter(|parent| parent.link_type == CHILD_LINK)
             .map(|parent| Neighbour {
                 label: parent
                     .workflow_type

@@ -29,9 +29,10 @@ pub fn waits(p: &Projected<'_>, asked: &Asked) -> shown::Waits {
 }
 
 fn row(p: &Projected<'_>, wait: &Wait) -> shown::Wait {
+    let left = wait.is_open() && p.cx.snapshot.run.status.is_terminal();
     let overdue = wait.is_open() && wait.deadline_at.is_some_and(|at| at < p.cx.now);
     let mut marks = Vec::new();
-    if wait.external_only && wait.is_open() {
+    if wait.external_only && wait.is_open() && !left {
         marks.push(
             Tag::new("from outside", Tone::Wait, Mark::Arrow)
                 .outlined()
@@ -66,9 +67,17 @@ fn row(p: &Projected<'_>, wait: &Wait) -> shown::Wait {
     shown::Wait {
         anchor: anchor("wait", &wait.id),
         kind: wait.kind,
-        status: Tag::wait(wait.status, overdue),
+        status: if left {
+            Tag::left_open()
+        } else {
+            Tag::wait(wait.status, overdue)
+        },
         marks,
-        summary: wait.summary.clone(),
+        summary: if left {
+            format!("Still open when the run closed. {}", wait.summary)
+        } else {
+            wait.summary.clone()
+        },
         resumes: resumes(wait),
         opened: wait.opened_at,
         deadline: wait.deadline_at,

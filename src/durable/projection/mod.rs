@@ -18,7 +18,7 @@ pub mod diagnosis;
 pub mod drift;
 pub mod ending;
 #[cfg(test)]
-mod example;
+pub(in crate::durable) mod example;
 pub mod exception;
 pub mod failures;
 pub mod fleet;

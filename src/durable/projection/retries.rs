@@ -208,6 +208,11 @@ fn seconds(entry: &Value) -> Option<i64> {
     .map(|seconds| seconds.max(0))
 }
 
+/// How long the policy makes the next try wait after this one.
+pub fn backoff_after(activity: &Activity, attempt: i64) -> i64 {
+    Policy::of(activity).backoff_after(attempt)
+}
+
 fn waits_for_retry(activity: &Activity) -> bool {
     activity.status == ActivityStatus::Pending && activity.retry.is_some()
 }

@@ -1,24 +1,13 @@
 //! Which rows are shown, and where each bar stands.
 
-use std::collections::BTreeMap;
-
 use chrono::{DateTime, Utc};
 
 use super::{
-    Bar, Fold, Kind, Label, Line, Mark, Phase, Row, Share, Span, Tick, Timeline, Unit, scale::Scale,
+    Bar, Fold, Kind, Label, Line, Mark, Phase, Row, Share, Span, Tick, Timeline, Unit, density,
+    rows::choose, scale::Scale,
 };
-use crate::run::window::{Asked, Window};
+use crate::run::window::Asked;
 
-/// Most rows drawn one by one; beyond, units of one kind and name share a row.
-const ROWS: usize = 60;
-/// Units shown one by one beside the groups: the open and the failed ones.
-const TELLING: usize = 20;
-/// Groups shown; the smallest ones beyond share a row per kind.
-const GROUPS: usize = 30;
-/// Units of one group shown at a time.
-pub(super) const PAGE: usize = 50;
-/// Bars of a group's row: what lies closer than its share of the width is one bar.
-const GRAIN: f64 = 0.5;
 /// Most ticks of the axis.
 const TICKS: usize = 7;
 /// Narrowest bar that can still be seen.
@@ -54,6 +43,9 @@ pub fn draw(story: Story, asked: &Asked, range: Range) -> Timeline {
     } = story;
     let begin = run.from().unwrap_or(now);
     let whole = extent(&run, &units, &marks, begin);
+    let beside =
+        range.from.is_some_and(|from| from >= whole.1) || range.to.is_some_and(|to| to <= whole.0);
+    let range = if beside { Range::default() } else { range };
     let from = range.from.unwrap_or(whole.0).clamp(whole.0, whole.1);
     let to = range.to.unwrap_or(whole.1).clamp(from, whole.1);
     let zoomed = (from, to) != whole;
@@ -88,13 +80,15 @@ pub fn draw(story: Story, asked: &Asked, range: Range) -> Timeline {
     let tail = (0..most.unwrap_or(0)).map(|_| AHEAD + APART).sum();
     let scale = Scale::new(from, to, tail, &mut busy);
 
+    let groups = chosen.rows.iter().filter(|(_, group)| group.is_some());
+    let columns = density::columns(groups.count());
     let mut rows = vec![(run, None)];
     rows.extend(chosen.rows);
     let rows: Vec<Row> = rows
         .into_iter()
         .map(|(unit, group)| Row {
             bars: match group {
-                Some(_) => grains(&unit, &scale, from, to),
+                Some(_) => density::bars(&unit, &scale, columns),
                 None => bars(&unit, &scale, from, to),
             },
             selected: selected.as_deref() == Some(&unit.id),
@@ -123,6 +117,7 @@ pub fn draw(story: Story, asked: &Asked, range: Range) -> Timeline {
         from,
         to,
         zoomed,
+        beside,
         kinds,
         phases,
     }
@@ -149,130 +144,6 @@ fn extent(
     (from, to.max(from))
 }
 
-struct Chosen {
-    rows: Vec<(Unit, Option<usize>)>,
-    window: Window,
-}
-
-fn choose(
-    units: Vec<Unit>,
-    of_group: Option<&str>,
-    selected: Option<&str>,
-    asked: &Asked,
-) -> Chosen {
-    let total = units.len();
-    if let Some(group) = of_group {
-        let units: Vec<Unit> = units
-            .into_iter()
-            .filter(|unit| key(unit) == group)
-            .collect();
-        let total = units.len();
-        let from: usize = asked
-            .get("units")
-            .and_then(|from| from.parse().ok())
-            .unwrap_or(0);
-        let from = if from < total { from } else { 0 };
-        let rows: Vec<_> = units
-            .into_iter()
-            .skip(from)
-            .take(PAGE)
-            .map(|unit| (unit, None))
-            .collect();
-        let window = Window {
-            from,
-            len: rows.len(),
-            total,
-            loaded: true,
-        };
-        return Chosen { rows, window };
-    }
-    let whole = Window {
-        from: 0,
-        len: total,
-        total,
-        loaded: true,
-    };
-    if total <= ROWS {
-        let rows = units.into_iter().map(|unit| (unit, None)).collect();
-        return Chosen {
-            rows,
-            window: whole,
-        };
-    }
-    Chosen {
-        rows: grouped(units, selected),
-        window: whole,
-    }
-}
-
-/// The name of a unit's group, as the address has it.
-pub fn key(unit: &Unit) -> String {
-    format!("{}:{}", unit.kind.name(), unit.name)
-}
-
-/// The telling units one by one, the rest by kind and name.
-fn grouped(units: Vec<Unit>, selected: Option<&str>) -> Vec<(Unit, Option<usize>)> {
-    let mut rows: Vec<(Unit, Option<usize>)> = Vec::new();
-    let mut rest: BTreeMap<String, Vec<Unit>> = BTreeMap::new();
-    let telling = units
-        .iter()
-        .rev()
-        .filter(|unit| unit.is_open || unit.failed)
-        .take(TELLING)
-        .map(|unit| unit.id.clone())
-        .collect::<std::collections::HashSet<_>>();
-    for unit in units {
-        if telling.contains(&unit.id) || selected == Some(&unit.id) {
-            rows.push((unit, None));
-        } else {
-            rest.entry(key(&unit)).or_default().push(unit);
-        }
-    }
-    let mut groups: Vec<Vec<Unit>> = rest.into_values().collect();
-    groups.sort_by_key(|group| std::cmp::Reverse(group.len()));
-    let small = groups.split_off(GROUPS.min(groups.len()));
-    let mut by_kind: BTreeMap<Kind, Vec<Unit>> = BTreeMap::new();
-    for unit in small.into_iter().flatten() {
-        by_kind.entry(unit.kind).or_default().push(unit);
-    }
-    rows.extend(groups.into_iter().filter_map(|group| as_one(group, None)));
-    rows.extend(
-        by_kind
-            .into_values()
-            .filter_map(|group| as_one(group, Some("others"))),
-    );
-    rows.sort_by_key(|(unit, _)| unit.from());
-    rows
-}
-
-/// One row for many units; a group of one stays what it is.
-fn as_one(group: Vec<Unit>, name: Option<&str>) -> Option<(Unit, Option<usize>)> {
-    let count = group.len();
-    let failed = group.iter().filter(|unit| unit.failed).count();
-    let open = group.iter().filter(|unit| unit.is_open).count();
-    let mut units = group.into_iter();
-    let mut first = units.next()?;
-    if count == 1 {
-        return Some((first, None));
-    }
-    first.spans.extend(units.flat_map(|unit| unit.spans));
-    if let Some(name) = name {
-        name.clone_into(&mut first.name);
-    }
-    first.id = format!("group-{}", key(&first));
-    first.note = Some(format!("×{count}"));
-    first.status = match (failed, open) {
-        (0, 0) => format!("{count} ended"),
-        (0, open) => format!("{count}, {open} of them open"),
-        (failed, 0) => format!("{count}, {failed} of them failed"),
-        (failed, open) => format!("{count}, {failed} of them failed, {open} open"),
-    };
-    first.facts = Vec::new();
-    first.row = None;
-    first.leads_to = None;
-    Some((first, Some(count)))
-}
-
 fn bars(unit: &Unit, scale: &Scale, from: DateTime<Utc>, to: DateTime<Utc>) -> Vec<Bar> {
     let mut bars = Vec::with_capacity(unit.spans.len());
     let mut ahead = 0.0_f64;
@@ -289,7 +160,7 @@ fn bars(unit: &Unit, scale: &Scale, from: DateTime<Utc>, to: DateTime<Utc>) -> V
                 width = AHEAD;
                 ahead = x + AHEAD + APART;
             }
-            Phase::Moment | Phase::Ahead => width = 0.0,
+            Phase::Moment | Phase::Due | Phase::Ahead => width = 0.0,
             _ => {}
         }
         let x = x.min(100.0 - width);
@@ -297,26 +168,34 @@ fn bars(unit: &Unit, scale: &Scale, from: DateTime<Utc>, to: DateTime<Utc>) -> V
             Phase::Ahead => (x, x + width),
             _ => scale.widest(span.from.max(from), span.to.min(to)),
         };
-        let (label, tight) = label(span, right - left);
+        let (mut label, mut tight) = label(span, right - left);
+        let mut middle = f64::midpoint(left, right);
+        // A pause that folds cut into pieces still tells how long it is.
+        let over = span.phase == Phase::Backoff && label.is_none() && end - x >= 9.0;
+        if over {
+            (label, tight) = (Some(Label::Backoff), true);
+            middle = f64::midpoint(x, end);
+        }
         bars.push(Bar {
             span: span.clone(),
             x: Share(x),
             width: Share(width),
-            middle: Share(f64::midpoint(left, right)),
-            thin: is_thin(unit.kind),
+            middle: Share(middle),
+            height: height(unit.kind),
             label,
             tight,
+            over,
         });
     }
     bars
 }
 
-/// Nobody works in it, or it is all rows together.
-fn is_thin(kind: Kind) -> bool {
-    matches!(
-        kind,
-        Kind::Run | Kind::Timer | Kind::Signal | Kind::Condition
-    )
+/// Of a bar, in pixels: lower where nobody works in it, or where it is all rows together.
+pub(super) fn height(kind: Kind) -> u8 {
+    match kind {
+        Kind::Run | Kind::Timer | Kind::Signal | Kind::Condition => 8,
+        Kind::Activity | Kind::Update | Kind::Child => 14,
+    }
 }
 
 /// What is written on a bar, and whether it has room on a wide drawing only.
@@ -332,50 +211,6 @@ fn label(span: &Span, width: f64) -> (Option<Label>, bool) {
         }
         _ => (None, false),
     }
-}
-
-/// A group's bars, those that touch drawn as one.
-fn grains(unit: &Unit, scale: &Scale, from: DateTime<Utc>, to: DateTime<Utc>) -> Vec<Bar> {
-    let mut spans: Vec<&Span> = unit
-        .spans
-        .iter()
-        .filter(|span| span.to >= from && span.from <= to && span.phase != Phase::Ahead)
-        .collect();
-    spans.sort_by_key(|span| span.from);
-    let mut bars: Vec<Bar> = Vec::new();
-    for span in spans {
-        let (x, end) = (scale.place(span.from), scale.place(span.to));
-        if let Some(last) = bars.last_mut()
-            && x <= last.x.0 + last.width.0 + GRAIN
-        {
-            last.width = Share((end - last.x.0).max(last.width.0));
-            last.span.to = last.span.to.max(span.to);
-            // The worst of what is in it shows.
-            if span.phase == Phase::Failed {
-                last.span.phase = Phase::Failed;
-            }
-            continue;
-        }
-        let phase = match span.phase {
-            Phase::Failed => Phase::Failed,
-            _ => Phase::Done,
-        };
-        bars.push(Bar {
-            span: Span {
-                phase,
-                attempt: None,
-                says: unit.status.clone(),
-                ..span.clone()
-            },
-            x: Share(x),
-            width: Share((end - x).max(THIN)),
-            middle: Share(x),
-            thin: is_thin(unit.kind),
-            label: None,
-            tight: false,
-        });
-    }
-    bars
 }
 
 fn ticks(scale: &Scale, origin: DateTime<Utc>) -> Vec<Tick> {
@@ -488,6 +323,7 @@ mod tests {
             id: id.to_owned(),
             kind: Kind::Activity,
             name: name.to_owned(),
+            family: name.to_owned(),
             note: None,
             status: "completed".to_owned(),
             is_open: false,
@@ -541,6 +377,64 @@ mod tests {
             [Label::Attempt(1), Label::Backoff, Label::Attempt(2)]
         );
         assert_eq!(timeline.rows[1].unit.attempts(), 2);
+    }
+
+    #[test]
+    fn work_that_goes_on_is_never_called_idle() {
+        let mut open = unit(
+            "activity-a",
+            "import",
+            vec![span(Phase::Open, 1, 7_200, Some(1))],
+        );
+        open.is_open = true;
+        assert_eq!(drawn(vec![open], "").folds, []);
+    }
+
+    #[test]
+    fn a_pause_that_is_folded_still_has_its_length_written() {
+        let timeline = drawn(
+            vec![unit(
+                "activity-a",
+                "charge",
+                vec![
+                    span(Phase::Failed, 0, 10, Some(1)),
+                    span(Phase::Backoff, 10, 3_600, None),
+                    span(Phase::Done, 3_600, 3_610, Some(2)),
+                ],
+            )],
+            "",
+        );
+        assert_eq!(timeline.folds.len(), 1);
+        let pause = &timeline.rows[1].bars[1];
+        assert_eq!((pause.label, pause.over), (Some(Label::Backoff), true));
+    }
+
+    #[test]
+    fn a_range_beside_the_run_shows_all_of_it() {
+        let whole = |range| {
+            let run = unit("run", "order", vec![span(Phase::Done, 0, 100, None)]);
+            let story = Story {
+                run,
+                units: Vec::new(),
+                marks: Vec::new(),
+                now: at(100),
+            };
+            let timeline = draw(story, &Asked::default(), range);
+            (
+                timeline.beside,
+                timeline.zoomed,
+                timeline.to - timeline.from,
+            )
+        };
+        let range = |from, to| Range {
+            from: Some(at(from)),
+            to: Some(at(to)),
+        };
+        let seconds = chrono::TimeDelta::seconds;
+        assert_eq!(whole(range(20, 40)), (false, true, seconds(20)));
+        assert_eq!(whole(range(-50, 40)), (false, true, seconds(40)));
+        assert_eq!(whole(range(500, 600)), (true, false, seconds(100)));
+        assert_eq!(whole(range(-600, -500)), (true, false, seconds(100)));
     }
 
     #[test]
@@ -607,7 +501,7 @@ mod tests {
                 )
             })
             .collect();
-        assert!(drawn(many, "").rows.len() <= GROUPS + 2);
+        assert!(drawn(many, "").rows.len() <= crate::run::timeline::rows::GROUPS + 2);
     }
 
     #[test]

@@ -3,12 +3,14 @@
 //! An engine tells of its units in time ([`Unit`]); [`draw`] decides which rows are shown, folds
 //! idle stretches ([`scale`]) and gives every bar its place.
 
+mod density;
 pub mod draw;
+pub mod rows;
 pub mod scale;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::window::Window;
+use super::{fact::Fact, window::Window};
 
 /// What a unit is; the stylesheet has one hue for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,6 +68,8 @@ pub enum Phase {
     Backoff,
     /// Not yet begun.
     Ahead,
+    /// A moment by which something was to happen that has not.
+    Due,
     /// A moment, not a stretch.
     Moment,
 }
@@ -82,6 +86,7 @@ impl Phase {
             Self::Open => "open",
             Self::Backoff => "backoff",
             Self::Ahead => "ahead",
+            Self::Due => "due",
             Self::Moment => "moment",
         }
     }
@@ -92,21 +97,24 @@ impl Phase {
             Self::Queued => "waits for a worker",
             Self::Done => "done",
             Self::Failed => "failed",
-            Self::Cancelled => "cancelled or timed out",
+            Self::Cancelled => "cancelled or cut short",
             Self::Lost => "lease ran out",
             Self::Open => "still open",
             Self::Backoff => "backoff",
             Self::Ahead => "ahead",
+            Self::Due => "was due",
             Self::Moment => "received",
         }
     }
 
     /// Nothing is done in it: a stretch of nothing else may be folded.
     fn is_idle(self) -> bool {
-        matches!(
-            self,
-            Self::Queued | Self::Backoff | Self::Open | Self::Ahead
-        )
+        matches!(self, Self::Queued | Self::Backoff | Self::Ahead | Self::Due)
+    }
+
+    /// Drawn as a diamond.
+    pub fn is_moment(self) -> bool {
+        matches!(self, Self::Due | Self::Moment)
     }
 }
 
@@ -145,6 +153,8 @@ pub struct Unit {
     pub id: String,
     pub kind: Kind,
     pub name: String,
+    /// What it has in common with others of its kind: a long timeline gives them one row.
+    pub family: String,
     /// Said beside the name: `2/4`, `15 m`.
     pub note: Option<String>,
     /// How it stands, in the engine's word.
@@ -153,8 +163,8 @@ pub struct Unit {
     pub failed: bool,
     /// In time's order.
     pub spans: Vec<Span>,
-    /// What else is known of it: name and value.
-    pub facts: Vec<(&'static str, String)>,
+    /// What else is known of it.
+    pub facts: Vec<Fact>,
     /// The anchor of the row that tells more of it.
     pub row: Option<String>,
     /// The run it leads to: instance and run.
@@ -168,6 +178,22 @@ impl Unit {
 
     pub fn to(&self) -> Option<DateTime<Utc>> {
         self.spans.iter().map(|span| span.to).max()
+    }
+
+    /// From when to when anything was done or waited for.
+    pub fn begun(&self) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
+        let begun = || {
+            self.spans
+                .iter()
+                .filter(|span| !matches!(span.phase, Phase::Ahead | Phase::Due))
+        };
+        let from = begun().map(|span| span.from).min()?;
+        Some((from, begun().map(|span| span.to).max()?))
+    }
+
+    /// Its kind, unless its name says so already.
+    pub fn kind_said(&self) -> Option<&'static str> {
+        Some(self.kind.name()).filter(|kind| *kind != self.name)
     }
 
     /// How many tries were begun.
@@ -213,6 +239,8 @@ pub struct Timeline {
     pub to: DateTime<Utc>,
     /// Only a part of the run's time is shown.
     pub zoomed: bool,
+    /// The part that was asked for lies beside the run's time: all of it is shown.
+    pub beside: bool,
     /// What is drawn, for the legend.
     pub kinds: Vec<Kind>,
     pub phases: Vec<Phase>,
@@ -222,7 +250,7 @@ impl Timeline {
     /// Where the units before these begin.
     pub fn previous(&self) -> Option<usize> {
         let from = self.window.from;
-        (self.of_group.is_some() && from > 0).then(|| from.saturating_sub(draw::PAGE))
+        (self.of_group.is_some() && from > 0).then(|| from.saturating_sub(rows::PAGE))
     }
 
     /// Where the units after these begin.
@@ -239,6 +267,8 @@ impl Timeline {
 
 /// Height of the axis without labels, and of one line of them, in pixels.
 const AXIS: usize = 30;
+/// Height of a row without its details, in pixels.
+const ROW: u8 = 26;
 const LEVEL: usize = 14;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -258,17 +288,33 @@ pub struct Bar {
     pub width: Share,
     pub middle: Share,
     pub label: Option<Label>,
-    /// A wait: drawn thin, because nobody works in it.
-    pub thin: bool,
+    /// In pixels.
+    pub height: u8,
     /// Its label has room on a wide drawing only.
     pub tight: bool,
+    /// Its label stands over the folds that cut it.
+    pub over: bool,
 }
 
 impl Bar {
     /// A moment: drawn as a diamond, however long its row.
     pub fn is_point(&self) -> bool {
         let Span { phase, attempt, .. } = self.span;
-        phase == Phase::Moment || (phase == Phase::Ahead && attempt.is_none())
+        phase.is_moment() || (phase == Phase::Ahead && attempt.is_none())
+    }
+
+    /// Its upper edge, in pixels: it stands in the middle of its row.
+    pub fn y(&self) -> u8 {
+        ROW / 2 - self.height / 2
+    }
+
+    /// Of the ground its number stands on, in pixels: a pattern cannot be read through.
+    pub fn chip(&self) -> Option<usize> {
+        let Some(Label::Attempt(attempt)) = self.label else {
+            return None;
+        };
+        matches!(self.span.phase, Phase::Failed | Phase::Cancelled)
+            .then(|| 8 + 7 * attempt.to_string().len())
     }
 
     /// Where it ends.
@@ -292,7 +338,7 @@ pub struct Tick {
     pub x: Share,
     pub at: DateTime<Utc>,
     pub elapsed: TimeDelta,
-    /// How far ticks are apart: no smaller unit need be written.
+    /// How far ticks are apart: a smaller unit need not be written, this one must.
     pub step: TimeDelta,
     /// Shown on a narrow drawing too.
     pub major: bool,

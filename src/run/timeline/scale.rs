@@ -2,21 +2,27 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// How wide a fold is drawn, and how many there may be.
-const FOLD: f64 = 6.0;
+/// How wide folds are drawn, all together and each at most, and how many there may be.
+const FOLDED: f64 = 24.0;
+const WIDEST: f64 = 10.0;
 const MOST: usize = 4;
 /// A stretch is folded when it takes up more than this share of what is not folded yet, and while
 /// what is done takes up less than the other.
 const LONG: f64 = 0.2;
 const READABLE: f64 = 0.2;
 /// Shorter stretches are never folded, in seconds.
-const SHORT: f64 = 2.0;
+const SHORT: f64 = 10.0;
+/// What is left unfolded is never less, in seconds: milliseconds between two events are nobody's
+/// question.
+const LEAST: f64 = 5.0;
+/// The share of the drawing that work must come to take up, or folding shows nothing.
+const SEEN: f64 = 0.01;
 /// How much of a stretch stays unfolded at its ends, so that what ends and begins there is seen:
 /// more after what came before it, where a try ahead is drawn.
 const AFTER: f64 = 0.06;
 const BEFORE: f64 = 0.03;
 /// Room left free at both ends.
-const MARGIN: f64 = 1.5;
+const MARGIN: f64 = 2.4;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scale {
@@ -24,6 +30,8 @@ pub struct Scale {
     to: DateTime<Utc>,
     /// Idle stretches, in time's order.
     folds: Vec<(DateTime<Utc>, DateTime<Utc>)>,
+    /// How wide each of them is drawn.
+    fold: f64,
     /// Places per second outside the folds.
     per_second: f64,
 }
@@ -43,11 +51,13 @@ impl Scale {
         let folds = idle(from, to, busy);
         let folded: f64 = folds.iter().map(|(a, b)| seconds(*b - *a)).sum();
         let open = (seconds(to - from) - folded).max(f64::MIN_POSITIVE);
-        let room = 100.0 - tail - 2.0 * MARGIN - FOLD * as_f64(folds.len());
+        let fold = (FOLDED / as_f64(folds.len())).min(WIDEST);
+        let room = 100.0 - tail - 2.0 * MARGIN - fold * as_f64(folds.len());
         Self {
             from,
             to,
             folds,
+            fold,
             per_second: room / open,
         }
     }
@@ -63,12 +73,59 @@ impl Scale {
             }
             place += seconds(*start - since) * self.per_second;
             if at < *end {
-                return place + FOLD * seconds(at - *start) / seconds(*end - *start);
+                return place + self.fold * seconds(at - *start) / seconds(*end - *start);
             }
-            place += FOLD;
+            place += self.fold;
             since = *end;
         }
         place + seconds(at - since) * self.per_second
+    }
+
+    /// The moment at a place.
+    pub fn moment(&self, place: f64) -> DateTime<Utc> {
+        let mut left = (place - MARGIN).max(0.0);
+        let mut since = self.from;
+        for (start, end) in &self.folds {
+            let before = seconds(*start - since) * self.per_second;
+            if left <= before {
+                break;
+            }
+            left -= before;
+            if left < self.fold {
+                let part = seconds(*end - *start) * left / self.fold;
+                return *start + TimeDelta::milliseconds(to_ms(part));
+            }
+            left -= self.fold;
+            since = *end;
+        }
+        let part = TimeDelta::milliseconds(to_ms(left / self.per_second));
+        since
+            .checked_add_signed(part)
+            .unwrap_or(self.to)
+            .min(self.to)
+    }
+
+    /// Where a column begins, of so many from the first moment to the last.
+    pub fn along(&self, column: usize, columns: usize) -> f64 {
+        let (from, to) = (self.place(self.from), self.place(self.to));
+        from + (to - from) * as_f64(column) / as_f64(columns)
+    }
+
+    /// In which of so many columns a moment is.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share of few columns"
+    )]
+    pub fn column(&self, at: DateTime<Utc>, columns: usize) -> usize {
+        let (from, to) = (self.place(self.from), self.place(self.to));
+        let share = (self.place(at) - from) / (to - from);
+        ((share * as_f64(columns)) as usize).min(columns - 1)
+    }
+
+    /// Whether any of a stretch is drawn.
+    pub fn shows(&self, from: DateTime<Utc>, to: DateTime<Utc>) -> bool {
+        to >= self.from && from <= self.to
     }
 
     /// The widest part of a stretch that no fold covers: where it begins and ends.
@@ -174,6 +231,7 @@ const STEPS: [i64; 31] = [
 ];
 
 /// The stretches to fold: the longest in which nothing is done, until what is done can be read.
+/// None where nothing is done at all, or too little to be read however much is folded.
 fn idle(
     from: DateTime<Utc>,
     to: DateTime<Utc>,
@@ -198,16 +256,24 @@ fn idle(
     let mut folds = Vec::new();
     for (start, end) in gaps.into_iter().take(MOST) {
         let length = seconds(end - start);
-        let nothing_left = left - length < 0.001;
-        if length < SHORT || length < LONG * left || nothing_left || done >= READABLE * left {
+        if length < SHORT || length < LONG * left || done >= READABLE * left {
             break;
         }
         folds.push((start, end));
         left -= length;
     }
+    if done < SEEN * left.max(LEAST) {
+        return Vec::new();
+    }
+    let missing = (LEAST - left).max(0.0) / as_f64(folds.len());
+    let left = left.max(LEAST);
     for (start, end) in &mut folds {
-        let most = seconds(*end - *start) * 0.1;
-        let edge = |share: f64| TimeDelta::milliseconds(to_ms((left * share).min(most)));
+        let length = seconds(*end - *start);
+        let edge = |share: f64| {
+            let wanted = (left * share).min(length * 0.1);
+            let given_back = missing * share / (AFTER + BEFORE);
+            TimeDelta::milliseconds(to_ms(wanted.max(given_back).min(length * 0.3)))
+        };
         *start += edge(AFTER);
         *end -= edge(BEFORE);
     }
@@ -272,9 +338,26 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_else_is_left_nothing_is_folded() {
+    fn a_wait_without_work_beside_it_is_drawn_as_long_as_it_was() {
         assert_eq!(scale(&[(0, 0)], 86_400).folds(), []);
-        assert_eq!(scale(&[(0, 0), (5, 5)], 86_400).folds().len(), 1);
+        assert_eq!(scale(&[(0, 0), (5, 5)], 86_400).folds(), []);
+        // Work that no fold can make visible is no reason either.
+        let days: Vec<(i64, i64)> = (0..40).map(|day| (day * 86_400, day * 86_400)).collect();
+        let with_work: Vec<(i64, i64)> = days.into_iter().chain([(7, 8)]).collect();
+        assert_eq!(scale(&with_work, 40 * 86_400).folds(), []);
+    }
+
+    #[test]
+    fn some_seconds_always_stay_unfolded() {
+        let work = [at(0), at(0) + TimeDelta::milliseconds(600)];
+        let mut busy = vec![(work[0], work[1]), (at(3_600), at(3_600))];
+        let scale = Scale::new(at(0), at(3_600), 0.0, &mut busy);
+        assert_eq!(scale.folds().len(), 1);
+        let folded: f64 = scale.folds().iter().map(|(a, b)| seconds(*b - *a)).sum();
+        assert!(3_600.0 - folded >= LEAST - 0.01, "{folded}");
+        let (_, step) = scale.ticks(at(0), 6);
+        assert!(step >= TimeDelta::milliseconds(500), "{step}");
+        assert!(scale.place(work[1]) - scale.place(work[0]) > 5.0);
     }
 
     #[test]
@@ -287,6 +370,19 @@ mod tests {
             last = place;
         }
         assert!(scale.place(at(-5)) >= 0.0);
+    }
+
+    #[test]
+    fn a_place_leads_back_to_its_moment() {
+        let scale = scale(&[(0, 5), (400, 410), (4_000, 4_000)], 90_000);
+        assert!(!scale.folds().is_empty());
+        for second in (0..=90_000).step_by(997) {
+            let back = scale.moment(scale.place(at(second)));
+            assert!(
+                (back - at(second)).abs() < TimeDelta::seconds(1),
+                "{second}: {back}"
+            );
+        }
     }
 
     #[test]

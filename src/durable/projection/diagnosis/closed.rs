@@ -41,7 +41,7 @@ pub(super) fn closed(p: &Projected<'_>) -> Diagnosis {
         (other, _) => ended.say(
             "closed_unknown",
             format!("Ended with the status {other}, which this version does not know."),
-            "Look at the history below.",
+            "Look at the run's history.",
             Actor::Nobody,
         ),
     }
@@ -124,7 +124,7 @@ fn failed(p: &Projected<'_>, draft: Draft) -> Diagnosis {
         ("unclassified", ..) => (
             "failed_unclassified",
             format!("Failed: {message} (stored without a category)"),
-            "Read the exception below.",
+            "Read the exception.",
         ),
         _ => (
             "failed",

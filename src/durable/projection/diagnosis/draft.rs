@@ -5,7 +5,8 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use crate::{
     durable::{
         projection::{
-            activities::Activity, failures::Failure, projected::Projected, tasks::Task, waits::Wait,
+            activities::Activity, children::Child, failures::Failure, projected::Projected,
+            tasks::Task, waits::Wait,
         },
         stored::EventType,
     },
@@ -38,8 +39,9 @@ impl<'p> Draft<'p> {
         }
     }
 
+    /// When what the sentence says began; where nobody knows, the wait's own beginning stays.
     pub(super) fn since(mut self, at: Option<DateTime<Utc>>) -> Self {
-        self.since = at;
+        self.since = at.or(self.since);
         self
     }
 
@@ -165,6 +167,21 @@ impl<'p> Draft<'p> {
         })
     }
 
+    pub(super) fn cite_child(self, child: &Child<'_>) -> Self {
+        let Some(run_id) = child.child_workflow_run_id.clone() else {
+            return self;
+        };
+        let name = child.child_workflow_instance_id.as_deref();
+        let status = child.source_status.as_deref().unwrap_or(child.status);
+        let shows = format!("child {} {status}", name.unwrap_or(&child.label));
+        self.cite(Citation {
+            table: "workflow_links",
+            anchor: Some(anchor("child", &run_id)),
+            id: run_id,
+            shows,
+        })
+    }
+
     pub(super) fn cite_task(self, task: Option<&Task>) -> Self {
         match task {
             Some(task) => {
@@ -206,7 +223,8 @@ impl<'p> Draft<'p> {
             next_step: next_step.to_owned(),
             actor,
             since: self.since,
-            until: self.until,
+            // What was to end it and did not is no end.
+            until: self.until.filter(|until| *until > self.p.cx.now),
             evidence: self.evidence,
         }
     }

@@ -5,16 +5,23 @@ mod closed;
 mod draft;
 mod repair;
 
+use chrono::{DateTime, Utc};
+
 use self::{
     closed::closed,
     draft::Draft,
     repair::{repair, replay_blocked},
 };
-use super::{activities::Activity, projected::Projected, tasks::Task, waits::Wait};
+use super::{
+    activities::Activity, children::Child, projected::Projected, tasks::Task, waits::Wait,
+};
 use crate::{
     durable::stored::{LivenessState, RunStatus, WaitKind},
     run::diagnosis::{Actor, Diagnosis},
 };
+
+/// Children named in a sentence; the rest are counted.
+const CHILDREN_NAMED: usize = 3;
 
 pub fn diagnose(p: &Projected<'_>) -> Diagnosis {
     if p.cx.snapshot.run.status.is_terminal() {
@@ -50,7 +57,7 @@ fn open(p: &Projected<'_>) -> Diagnosis {
         .flatten()
         .min();
     if deadline.is_some_and(|deadline| deadline <= p.cx.now) {
-        return draft.cite_deadline(deadline).until(deadline).say(
+        return draft.cite_deadline(deadline).since(deadline).until(None).say(
             "deadline_passed",
             format!("Its deadline has passed and the engine has not closed it yet; it was waiting for {what}."),
             "The engine closes it with its next repair pass. If it stays open, check that the pass runs.",
@@ -63,7 +70,7 @@ fn open(p: &Projected<'_>) -> Diagnosis {
             format!(
                 "Has the status {status}, which this version does not know; it waits for {what}."
             ),
-            "Look at the history below.",
+            "Look at the run's history.",
             Actor::Worker,
         );
     }
@@ -96,12 +103,7 @@ fn open(p: &Projected<'_>) -> Diagnosis {
             },
             Actor::Sender,
         ),
-        LivenessState::WaitingForChild => draft.say(
-            "waiting_child",
-            format!("Waits for {what} to end."),
-            "Nothing is wrong here. Open the child to see what it is doing.",
-            Actor::Child,
-        ),
+        LivenessState::WaitingForChild => waiting_child(p, draft, &what),
         LivenessState::TimerScheduled => draft.cite_task(next).say(
             "waiting_timer",
             format!("Waits for {what}."),
@@ -121,11 +123,12 @@ fn by_task(
     what: &str,
 ) -> Diagnosis {
     let draft = draft.cite_task(next);
+    let since = |of: fn(&Task) -> Option<DateTime<Utc>>| next.and_then(of);
     let retrying = next
         .and_then(|task| task.retry_after_attempt)
         .map(|attempt| attempt.saturating_add(1));
     match state.rsplit_once("_task_").map(|(_, suffix)| suffix) {
-        Some("waiting_for_compatible_worker") => draft.say(
+        Some("waiting_for_compatible_worker") => draft.since(since(ready_since)).say(
             "waiting_for_compatible_worker",
             format!(
                 "Its task is ready, but no live worker supports the marker {}.",
@@ -134,7 +137,7 @@ fn by_task(
             "Start a worker that supports it. Repair is not offered: the task is there.",
             Actor::Worker,
         ),
-        Some("claim_failed") => draft.say(
+        Some("claim_failed") => draft.since(since(|task| task.last_claim_failed_at)).say(
             "claim_failed",
             format!(
                 "A worker refused its task: {}",
@@ -143,7 +146,7 @@ fn by_task(
             "Correct the worker or its queue; the engine offers the task again by itself.",
             Actor::Worker,
         ),
-        Some("leased") => draft.say(
+        Some("leased") => draft.since(since(|task| task.leased_at)).say(
             "worker_has_it",
             format!("A worker has its task: {what}."),
             "Nothing is wrong. If the lease runs out, the engine or Repair brings the task back.",
@@ -151,14 +154,15 @@ fn by_task(
         ),
         Some("ready") if retrying.is_some_and(|_| next.is_some_and(|task| task.available_at.is_some_and(|at| at > p.cx.now))) => {
             let attempt = retrying.unwrap_or(0);
-            draft.until(next.and_then(|task| task.available_at)).say(
+            let failed = awaited_activity(p).and_then(|activity| activity.retry.as_ref()?.recorded_at);
+            draft.since(failed).until(next.and_then(|task| task.available_at)).say(
                 "retrying",
                 format!("{what} failed and is tried again: attempt {attempt} waits for its backoff."),
-                "Nothing to do yet. The attempts below say why it failed.",
+                "Nothing to do yet. Its attempts say why it failed.",
                 Actor::Timer,
             )
         }
-        Some("ready") => draft.say(
+        Some("ready") => draft.since(since(ready_since)).say(
             "worker_wanted",
             format!("Its task is ready: {what}."),
             "Nothing is wrong while workers are alive. If it stays, check the workers of this queue.",
@@ -167,10 +171,51 @@ fn by_task(
         _ => draft.say(
             "unknown_state",
             format!("Is in the state {state}, which this version does not know."),
-            "Look at the tasks and waits below.",
+            "Look at the run's tasks and waits.",
             Actor::Worker,
         ),
     }
+}
+
+/// When a worker could first have taken it.
+fn ready_since(task: &Task) -> Option<DateTime<Utc>> {
+    task.available_at.max(task.last_dispatched_at)
+}
+
+/// Which children it waits for, by the ids they can be found by.
+fn waiting_child(p: &Projected<'_>, draft: Draft, what: &str) -> Diagnosis {
+    let open: Vec<&Child<'_>> = p.children.iter().filter(|child| child.is_open()).collect();
+    let shown = || open.iter().take(CHILDREN_NAMED);
+    let names: Vec<&str> = shown()
+        .map(|child| {
+            let instance = child.child_workflow_instance_id.as_deref();
+            instance.unwrap_or(&child.label)
+        })
+        .collect();
+    let draft = shown().fold(draft, |draft, child| draft.cite_child(child));
+    let names = names.join(", ");
+    let (sentence, next) = match open.len() {
+        0 => (
+            format!("Waits for {what} to end."),
+            "Open the child to see what it is doing.",
+        ),
+        1 => (
+            format!("Waits for {what} to end: {names}."),
+            "Open the child to see what it is doing.",
+        ),
+        many => {
+            let more = match many.saturating_sub(CHILDREN_NAMED) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            (
+                format!("Waits for {many} children to end: {names}{more}."),
+                "Open the children to see what they are doing.",
+            )
+        }
+    };
+    let next = format!("Nothing is wrong here. {next}");
+    draft.say("waiting_child", sentence, &next, Actor::Child)
 }
 
 fn awaited_activity<'p>(p: &'p Projected<'_>) -> Option<&'p Activity<'p>> {

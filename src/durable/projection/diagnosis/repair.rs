@@ -1,6 +1,8 @@
 //! A run that does not go on by itself: what is in its way, and whether repair would help.
 
-use super::{draft::Draft, first_line, named};
+use chrono::{DateTime, Utc};
+
+use super::{draft::Draft, first_line, named, ready_since};
 use crate::{
     durable::{
         projection::{liveness::is_replay_blocked, projected::Projected, tasks::Task, waits::Wait},
@@ -83,7 +85,12 @@ pub(super) fn repair(
         } else {
             "Check that workers of this queue are alive, then repair: the task has to be published again."
         };
-        return draft.until(task.repair_available_at).say(
+        let since = match code {
+            "lease_expired" => task.lease_expires_at,
+            "repair_backoff" | "dispatch_failed" => task.last_dispatch_attempt_at,
+            _ => ready_since(task),
+        };
+        return draft.since(since).until(task.repair_available_at).say(
             code,
             sentence,
             next_step,
@@ -143,12 +150,46 @@ pub(super) fn repair(
             "Nothing will wake it: it has no open task and waits for nothing.".to_owned(),
         ),
     };
-    draft.say(
+    // A deadline whose task is gone ends nothing.
+    draft.since(due(p)).until(None).say(
         code,
         sentence,
         "Repair: the missing task has to be put back with its original identity.",
         Actor::Operator,
     )
+}
+
+/// When what the run waits for had come, or was to come: since then only the task is missing.
+fn due(p: &Projected<'_>) -> Option<DateTime<Utc>> {
+    let source = p.standing.resume_source_id.as_deref()?;
+    let come = match p.standing.wait_kind {
+        Some(WaitKind::Activity) => {
+            let activity = p.activities.iter().find(|activity| activity.id == source);
+            activity.and_then(|activity| activity.retry.as_ref()?.retry_available_at)
+        }
+        Some(WaitKind::Signal) => {
+            let signal = p.signals.iter().find(|signal| {
+                signal.id.as_deref() == Some(source) || signal.command_id.as_deref() == Some(source)
+            });
+            signal.and_then(|signal| signal.received_at)
+        }
+        Some(WaitKind::Update) => {
+            let update = p.updates.iter().find(|update| {
+                update.id.as_deref() == Some(source) || update.command_id.as_deref() == Some(source)
+            });
+            update.and_then(|update| update.accepted_at)
+        }
+        Some(WaitKind::Child) => {
+            let child = p
+                .children
+                .iter()
+                .find(|child| child.child_workflow_run_id.as_deref() == Some(source));
+            child.and_then(|child| child.resolved_at)
+        }
+        _ => None,
+    };
+    come.or(p.standing.wait_deadline_at)
+        .filter(|at| *at <= p.cx.now)
 }
 
 /// The engine asks for a repair that would change nothing, again and again (run-detail.md 11.2
@@ -175,7 +216,7 @@ impl Needless<'_> {
                 "Send the signal or update that makes it true.",
                 Actor::Sender,
             ),
-            _ => ("Look at the waits below.", Actor::Worker),
+            _ => ("Look at the run's waits.", Actor::Worker),
         };
         draft
             .cite_wait(self.wait)

@@ -31,10 +31,7 @@ use crate::{
         head::Head,
         page::Page,
         tag::{Mark, Tone},
-        timeline::{
-            Label, Phase, Row,
-            draw::{Range, key},
-        },
+        timeline::{Label, Phase, Row, Tick, draw::Range, rows::key},
         window::{Asked, Window},
     },
     web::{
@@ -172,10 +169,7 @@ async fn show(
     query: Option<String>,
 ) -> Result<Html<String>, AppError> {
     let asked = Asked::parse(query.as_deref().unwrap_or_default());
-    let range = Range {
-        from: edge(&asked, "from", &layout)?,
-        to: edge(&asked, "to", &layout)?,
-    };
+    let range = range(&asked, &layout)?;
     let mut snapshot = app.db()?.snapshot().await?;
     let run_id = run_id(&mut snapshot, instance, run).await?;
     let key = Key {
@@ -232,10 +226,7 @@ pub fn of_bundle(
     here: String,
     asked: Asked,
 ) -> Result<Html<String>, AppError> {
-    let range = Range {
-        from: edge(&asked, "from", &layout)?,
-        to: edge(&asked, "to", &layout)?,
-    };
+    let range = range(&asked, &layout)?;
     let projected = Projected::of(Context {
         snapshot: rows,
         now: layout.now,
@@ -245,6 +236,21 @@ pub fn of_bundle(
     let mut view = RunView::at(layout.at(Nav::Bundles), page, asked, here);
     view.bundle = Some(banner);
     Ok(Html(view.render()?))
+}
+
+/// The part of time to show.
+fn range(asked: &Asked, layout: &Layout) -> Result<Range, AppError> {
+    let range = Range {
+        from: edge(asked, "from", layout)?,
+        to: edge(asked, "to", layout)?,
+    };
+    match (range.from, range.to) {
+        (Some(from), Some(to)) if from >= to => Err(AppError::invalid(
+            "to",
+            "The end of the range must be after its start.",
+        )),
+        _ => Ok(range),
+    }
 }
 
 /// One end of the part of time to show.
@@ -384,8 +390,13 @@ impl RunView {
 
     /// The timeline, nearer: what one unit takes up of it, and a little around.
     fn zoom_href(&self, row: &Row) -> Option<String> {
-        let (from, to) = row.unit.from().zip(row.unit.to())?;
+        let (from, to) = row.unit.begun()?;
         let around = ((to - from) / 10).max(TimeDelta::milliseconds(50));
+        let timeline = &self.page.timeline;
+        let (shown, nearer) = (timeline.to - timeline.from, to - from + around * 2);
+        if nearer >= shown * 4 / 5 {
+            return None;
+        }
         let edge = |at: DateTime<Utc>| at.to_rfc3339_opts(SecondsFormat::Millis, true);
         Some(self.with(&[
             ("from", Some(&edge(from - around))),
@@ -402,17 +413,44 @@ impl RunView {
         format!("{}{query}#{}", self.here, segment(anchor))
     }
 
-    /// A moment of the axis: the day too where the timeline is longer than that.
+    /// Whether the drawing goes beyond one day of the zone shown.
+    fn has_days(&self) -> bool {
+        let day = |at: DateTime<Utc>| self.layout.zone.local(at).date_naive();
+        day(self.page.timeline.from) != day(self.page.timeline.to)
+    }
+
+    /// A moment of the drawing: the day where there are several, and parts of a second where they
+    /// can be seen.
     fn clock(&self, at: &DateTime<Utc>) -> String {
-        let timeline = &self.page.timeline;
-        let form = if timeline.to - timeline.from > TimeDelta::hours(20) {
-            "%m-%d %H:%M"
-        } else if timeline.to - timeline.from < TimeDelta::seconds(5) {
-            "%H:%M:%S%.3f"
-        } else {
-            "%H:%M:%S"
+        let step = self.page.timeline.ticks.first().map(|tick| tick.step);
+        let fine = step.is_some_and(|step| step < TimeDelta::seconds(1));
+        let form = match (self.has_days(), fine) {
+            (true, true) => "%m-%d %H:%M:%S%.3f",
+            (true, false) => "%m-%d %H:%M:%S",
+            (false, true) => "%H:%M:%S%.3f",
+            (false, false) => "%H:%M:%S",
         };
         self.layout.zone.local(*at).format(form).to_string()
+    }
+
+    /// The clock at a tick, down to what ticks differ in.
+    fn tick_clock(&self, tick: &Tick) -> String {
+        let form = match (self.has_days(), tick.step) {
+            (_, step) if step < TimeDelta::seconds(1) => "%H:%M:%S%.3f",
+            (_, step) if step < TimeDelta::minutes(1) => "%H:%M:%S",
+            (true, _) => "%m-%d %H:%M",
+            (false, _) => "%H:%M",
+        };
+        self.layout.zone.local(tick.at).format(form).to_string()
+    }
+
+    /// One end of what is drawn, as a field for a time takes it.
+    fn field(&self, at: &DateTime<Utc>) -> String {
+        self.layout
+            .zone
+            .local(*at)
+            .format("%Y-%m-%dT%H:%M:%S")
+            .to_string()
     }
 
     /// From when to when the timeline is.

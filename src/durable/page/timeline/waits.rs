@@ -1,0 +1,264 @@
+//! What a run waits for or is sent: timers, conditions, signals and updates.
+
+use std::collections::{HashMap, HashSet};
+
+use chrono::{DateTime, Utc};
+
+use super::{LEFT, Time, stretch, waited};
+use crate::{
+    durable::{
+        projection::{
+            signals::Signal,
+            timers::Timer,
+            updates::Update,
+            waits::{conditions::ConditionWait, signals::SignalWait},
+        },
+        stored::TimerStatus,
+    },
+    run::{
+        fact::Facts,
+        timeline::{Kind, Phase, Span, Unit},
+    },
+};
+
+pub(super) fn of_timer(time: Time, timer: &Timer) -> Unit {
+    let end = timer.fired_at.or(timer.cancelled_at);
+    let pending = timer.status == TimerStatus::Pending;
+    let is_open = pending && time.is_open;
+    let mut spans = Vec::new();
+    if let Some(from) = timer.created_at.or(timer.fire_at) {
+        let (phase, says) = match &timer.status {
+            TimerStatus::Pending if is_open => (Phase::Open, timer.status.as_str()),
+            TimerStatus::Pending => (Phase::Cancelled, LEFT),
+            TimerStatus::Cancelled => (Phase::Cancelled, timer.status.as_str()),
+            _ => (Phase::Done, timer.status.as_str()),
+        };
+        let to = end.or(if pending {
+            Some(time.until)
+        } else {
+            timer.fire_at
+        });
+        spans.push(waited(phase, from, to.unwrap_or(from).max(from), says));
+        spans.extend(time.due(timer.fire_at.filter(|_| pending), "fires"));
+    }
+    Unit {
+        id: format!("timer-{}", timer.id),
+        kind: Kind::Timer,
+        name: "timer".to_owned(),
+        family: "timer".to_owned(),
+        note: timer.delay_seconds.map(length),
+        status: timer.status.to_string(),
+        is_open,
+        failed: false,
+        spans,
+        facts: Facts::default().id("Timer id", Some(&timer.id)).list(),
+        row: Some(format!("wait-timer:{}", timer.id)),
+        leads_to: None,
+    }
+}
+
+/// A number of seconds as its largest whole unit.
+fn length(seconds: i64) -> String {
+    match seconds {
+        s if s >= 86_400 && s % 86_400 == 0 => format!("{} d", s / 86_400),
+        s if s >= 3_600 && s % 3_600 == 0 => format!("{} h", s / 3_600),
+        s if s >= 60 && s % 60 == 0 => format!("{} m", s / 60),
+        s => format!("{s} s"),
+    }
+}
+
+/// One wait as a row: what it waits for, from when to when.
+struct Waited<'w> {
+    id: String,
+    wait_id: &'w str,
+    kind: Kind,
+    name: &'w str,
+    status: &'static str,
+    says: &'static str,
+    opened: Option<DateTime<Utc>>,
+    resolved: Option<DateTime<Utc>>,
+    deadline: Option<DateTime<Utc>>,
+}
+
+impl Waited<'_> {
+    fn unit(self, time: Time) -> Unit {
+        let is_open = self.status == "open" && time.is_open;
+        let left = self.status == "open" && !time.is_open;
+        let late = matches!(self.says, "timed_out" | "timeout_fired");
+        let says = if left {
+            LEFT.to_owned()
+        } else {
+            self.says.replace('_', " ")
+        };
+        let mut spans = Vec::new();
+        if let Some(from) = self.opened {
+            let phase = match (is_open, self.status) {
+                (true, _) => Phase::Open,
+                (_, "resolved") if !late => Phase::Done,
+                _ => Phase::Cancelled,
+            };
+            let to = if is_open || left {
+                time.until
+            } else {
+                self.resolved.unwrap_or(from)
+            };
+            spans.push(waited(phase, from, to.max(from), &says));
+            let deadline = self.deadline.filter(|_| is_open);
+            spans.extend(time.due(deadline, "its timeout"));
+        }
+        Unit {
+            id: self.id,
+            kind: self.kind,
+            name: self.name.to_owned(),
+            family: self.name.to_owned(),
+            note: None,
+            status: says,
+            is_open,
+            failed: false,
+            spans,
+            facts: Vec::new(),
+            row: Some(format!("wait-{}", self.wait_id)),
+            leads_to: None,
+        }
+    }
+}
+
+pub(super) fn of_condition(time: Time, wait: &ConditionWait) -> Unit {
+    Waited {
+        id: format!("condition-{}", wait.condition_wait_id),
+        wait_id: &wait.condition_wait_id,
+        kind: Kind::Condition,
+        name: wait.condition_key.as_deref().unwrap_or("condition"),
+        status: wait.status,
+        says: wait.source_status,
+        opened: wait.opened_at,
+        resolved: wait.resolved_at,
+        deadline: wait.deadline_at,
+    }
+    .unit(time)
+}
+
+pub(super) fn of_signal_wait(time: Time, wait: &SignalWait, signals: &[&Signal]) -> Unit {
+    let mut unit = Waited {
+        id: format!("signal-wait-{}", wait.signal_wait_id),
+        wait_id: &wait.signal_wait_id,
+        kind: Kind::Signal,
+        name: &wait.signal_name,
+        status: wait.status,
+        says: wait.source_status,
+        opened: wait.opened_at,
+        resolved: wait.resolved_at,
+        deadline: wait.deadline_at,
+    }
+    .unit(time);
+    unit.spans
+        .extend(signals.iter().filter_map(|signal| received(signal)));
+    unit
+}
+
+/// Which wait a signal ended, found without looking at each.
+pub(super) struct EndedBy<'w> {
+    by_id: HashSet<&'w str>,
+    by_signal: HashMap<&'w str, &'w str>,
+}
+
+impl<'w> EndedBy<'w> {
+    pub(super) fn of(waits: &'w [SignalWait]) -> Self {
+        Self {
+            by_id: waits
+                .iter()
+                .map(|wait| wait.signal_wait_id.as_str())
+                .collect(),
+            by_signal: waits
+                .iter()
+                .filter_map(|wait| Some((wait.signal_id.as_deref()?, wait.signal_wait_id.as_str())))
+                .collect(),
+        }
+    }
+
+    pub(super) fn wait(&self, signal: &Signal) -> Option<&'w str> {
+        let named = signal.signal_wait_id.as_deref();
+        let named = named.and_then(|wait| self.by_id.get(wait).copied());
+        named.or_else(|| self.by_signal.get(signal.id.as_deref()?).copied())
+    }
+}
+
+fn received(signal: &Signal) -> Option<Span> {
+    let at = signal.received_at.or(signal.applied_at)?;
+    Some(stretch(Phase::Moment, at, at, "received"))
+}
+
+pub(super) fn of_signal(time: Time, signal: &Signal) -> Unit {
+    let mut spans: Vec<Span> = received(signal).into_iter().collect();
+    let closed = signal
+        .applied_at
+        .or(signal.rejected_at)
+        .or(signal.closed_at);
+    let is_open = closed.is_none() && time.is_open;
+    if let Some(at) = signal.received_at {
+        let to = closed.unwrap_or(time.until);
+        let (phase, says) = match (closed, signal.rejected_at) {
+            (None, _) if is_open => (Phase::Open, signal.status.as_str()),
+            (None, _) => (Phase::Cancelled, LEFT),
+            (_, Some(_)) => (Phase::Cancelled, signal.status.as_str()),
+            _ => (Phase::Done, signal.status.as_str()),
+        };
+        if to > at {
+            spans.push(waited(phase, at, to, says));
+        }
+    }
+    let id = signal.id.as_ref().or(signal.command_id.as_ref());
+    Unit {
+        id: format!("signal-{}", id.map_or("", String::as_str)),
+        kind: Kind::Signal,
+        name: signal.name.clone().unwrap_or_else(|| "signal".to_owned()),
+        family: signal.name.clone().unwrap_or_else(|| "signal".to_owned()),
+        note: None,
+        status: signal.status.to_string(),
+        is_open,
+        failed: false,
+        spans,
+        facts: Vec::new(),
+        row: id.map(|id| format!("signal-{id}")),
+        leads_to: None,
+    }
+}
+
+pub(super) fn of_update(time: Time, update: &Update) -> Unit {
+    let from = update
+        .accepted_at
+        .or(update.rejected_at)
+        .or(update.applied_at);
+    let closed = update
+        .closed_at
+        .or(update.rejected_at)
+        .or(update.applied_at);
+    let is_open = closed.is_none() && time.is_open;
+    let failed = update.failure_id.is_some() || update.failure_message.is_some();
+    let (phase, says) = match (closed, failed, update.rejected_at) {
+        (None, ..) if is_open => (Phase::Open, update.status.as_str()),
+        (_, true, _) => (Phase::Failed, update.status.as_str()),
+        (None, ..) => (Phase::Cancelled, LEFT),
+        (.., Some(_)) => (Phase::Cancelled, update.status.as_str()),
+        _ => (Phase::Done, update.status.as_str()),
+    };
+    let span = from.map(|from| {
+        let to = closed.unwrap_or(time.until);
+        waited(phase, from, to.max(from), says)
+    });
+    let id = update.id.as_ref().or(update.command_id.as_ref());
+    Unit {
+        id: format!("update-{}", id.map_or("", String::as_str)),
+        kind: Kind::Update,
+        name: update.name.clone().unwrap_or_else(|| "update".to_owned()),
+        family: update.name.clone().unwrap_or_else(|| "update".to_owned()),
+        note: None,
+        status: update.status.to_string(),
+        is_open,
+        failed,
+        spans: span.into_iter().collect(),
+        facts: Vec::new(),
+        row: id.map(|id| format!("update-{id}")),
+        leads_to: None,
+    }
+}

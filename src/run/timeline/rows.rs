@@ -1,0 +1,140 @@
+//! Which units get a row: all of them, or the telling ones and groups of the rest.
+
+use std::collections::BTreeMap;
+
+use super::{Kind, Unit};
+use crate::run::window::{Asked, Window};
+
+/// Most rows drawn one by one; beyond, units of one kind and name share a row.
+const ROWS: usize = 60;
+/// Units shown one by one beside the groups: the open and the failed ones.
+const TELLING: usize = 20;
+/// Groups shown; the smallest ones beyond share a row per kind.
+pub(super) const GROUPS: usize = 30;
+/// Units of one group shown at a time.
+pub(super) const PAGE: usize = 50;
+
+pub(super) struct Chosen {
+    pub rows: Vec<(Unit, Option<usize>)>,
+    pub window: Window,
+}
+
+pub(super) fn choose(
+    units: Vec<Unit>,
+    of_group: Option<&str>,
+    selected: Option<&str>,
+    asked: &Asked,
+) -> Chosen {
+    let total = units.len();
+    if let Some(group) = of_group {
+        let units: Vec<Unit> = units
+            .into_iter()
+            .filter(|unit| key(unit) == group)
+            .collect();
+        let total = units.len();
+        let from: usize = asked
+            .get("units")
+            .and_then(|from| from.parse().ok())
+            .unwrap_or(0);
+        let from = if from < total { from } else { 0 };
+        let rows: Vec<_> = units
+            .into_iter()
+            .skip(from)
+            .take(PAGE)
+            .map(|unit| (unit, None))
+            .collect();
+        let window = Window {
+            from,
+            len: rows.len(),
+            total,
+            loaded: true,
+        };
+        return Chosen { rows, window };
+    }
+    let whole = Window {
+        from: 0,
+        len: total,
+        total,
+        loaded: true,
+    };
+    if total <= ROWS {
+        let rows = units.into_iter().map(|unit| (unit, None)).collect();
+        return Chosen {
+            rows,
+            window: whole,
+        };
+    }
+    Chosen {
+        rows: grouped(units, selected),
+        window: whole,
+    }
+}
+
+/// The name of a unit's group, as the address has it.
+pub fn key(unit: &Unit) -> String {
+    format!("{}:{}", unit.kind.name(), unit.family)
+}
+
+/// The telling units one by one, the rest by kind and name.
+fn grouped(units: Vec<Unit>, selected: Option<&str>) -> Vec<(Unit, Option<usize>)> {
+    let mut rows: Vec<(Unit, Option<usize>)> = Vec::new();
+    let mut rest: BTreeMap<String, Vec<Unit>> = BTreeMap::new();
+    let telling = units
+        .iter()
+        .rev()
+        .filter(|unit| unit.is_open || unit.failed)
+        .take(TELLING)
+        .map(|unit| unit.id.clone())
+        .collect::<std::collections::HashSet<_>>();
+    for unit in units {
+        if telling.contains(&unit.id) || selected == Some(&unit.id) {
+            rows.push((unit, None));
+        } else {
+            rest.entry(key(&unit)).or_default().push(unit);
+        }
+    }
+    let mut groups: Vec<Vec<Unit>> = rest.into_values().collect();
+    groups.sort_by_key(|group| std::cmp::Reverse(group.len()));
+    let small = groups.split_off(GROUPS.min(groups.len()));
+    let mut by_kind: BTreeMap<Kind, Vec<Unit>> = BTreeMap::new();
+    for unit in small.into_iter().flatten() {
+        by_kind.entry(unit.kind).or_default().push(unit);
+    }
+    rows.extend(groups.into_iter().filter_map(|group| as_one(group, None)));
+    rows.extend(
+        by_kind
+            .into_values()
+            .filter_map(|group| as_one(group, Some("others"))),
+    );
+    rows.sort_by_key(|(unit, _)| unit.from());
+    rows
+}
+
+/// One row for many units; a group of one stays what it is.
+fn as_one(group: Vec<Unit>, name: Option<&str>) -> Option<(Unit, Option<usize>)> {
+    let count = group.len();
+    let failed = group.iter().filter(|unit| unit.failed).count();
+    let open = group.iter().filter(|unit| unit.is_open).count();
+    let mut units = group.into_iter();
+    let mut first = units.next()?;
+    if count == 1 {
+        return Some((first, None));
+    }
+    first.spans.extend(units.flat_map(|unit| unit.spans));
+    if let Some(name) = name {
+        name.clone_into(&mut first.family);
+    }
+    first.name.clone_from(&first.family);
+    first.id = format!("group-{}", key(&first));
+    first.note = Some(format!("×{count}"));
+    first.status = match (failed, open) {
+        (0, 0) => format!("{count} ended"),
+        (0, open) => format!("{count}, {open} of them open"),
+        (failed, 0) => format!("{count}, {failed} of them failed"),
+        (failed, open) => format!("{count}, {failed} of them failed, {open} open"),
+    };
+    first.facts = Vec::new();
+    first.row = None;
+    first.leads_to = None;
+    Some((first, Some(count)))
+}
