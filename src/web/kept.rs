@@ -12,7 +12,7 @@ use crate::{run::page::Page, zone::Zone};
 /// How old the page of an open run may be: workers tell of themselves without a step of the run.
 const OPEN: TimeDelta = TimeDelta::seconds(10);
 /// And of one that is closed, where only the ages of things change.
-const CLOSED: Duration = Duration::from_secs(60);
+const CLOSED: Duration = Duration::from_mins(1);
 /// A run with fewer events is short.
 const LONG: usize = 1_000;
 /// How much stays in memory for all viewers together, in bytes of the pages as they are sent.
