@@ -72,24 +72,38 @@ const own = zone.querySelector("[data-browser-zone]");
 own.value = Intl.DateTimeFormat().resolvedOptions().timeZone;
 own.textContent = `browser: ${own.value}`;
 
-// Moves the focus to the next of these, or to the first one after what has it now.
-function step(selector, by) {
-  const stops = [...document.querySelectorAll(selector)].filter((stop) => stop.checkVisibility());
-  if (stops.length === 0) return;
-  const here = document.activeElement.closest("tr, .lane") ?? document.activeElement;
-  const at = stops.findIndex((stop) => (stop.closest("tr, .lane") ?? stop) === here);
-  let to = at + by;
-  if (at < 0) {
-    const after = stops.findIndex((stop) => here.compareDocumentPosition(stop) & Node.DOCUMENT_POSITION_FOLLOWING);
-    to = document.activeElement === document.body || after < 0 ? (by > 0 ? 0 : stops.length - 1) : by > 0 ? after : after - 1;
+// Moves the focus to the next of these rows, or to the first one after what has it now. A row's
+// own link takes it, so that Enter opens as it always does. False where there is no next one.
+const ROW = "table.rows tr:has(a.go), .lane:has(> a.lane-name[href]), .part-body tbody[id], .part-body tr[id]";
+const chosenRow = () => document.querySelector("tr.chosen");
+function step(rows, by) {
+  const seen = rows.filter((row) => row.checkVisibility());
+  const nowhere = document.activeElement === document.body;
+  const here = nowhere ? chosenRow() : (document.activeElement.closest(ROW) ?? document.activeElement);
+  let to = seen.indexOf(here) + by;
+  if (!seen.includes(here)) {
+    const after = here ? seen.findIndex((row) => here.compareDocumentPosition(row) & Node.DOCUMENT_POSITION_FOLLOWING) : -1;
+    to = after < 0 ? (by > 0 ? 0 : seen.length - 1) : by > 0 ? after : after - 1;
   }
-  const stop = stops[Math.min(Math.max(to, 0), stops.length - 1)];
-  if (stop.tabIndex < 0) stop.tabIndex = -1;
+  const row = seen[to];
+  if (!row) return false;
+  const stop = row.querySelector("a.lane-name, a.go, a.kind") ?? row.querySelector("summary, a[href]") ?? row;
+  if (stop === row) stop.tabIndex = -1;
   stop.focus();
+  return true;
 }
 
-// j and k go from row to row, by the rows' own links, so that Enter opens as it always does.
-const move = (by) => step("table.rows a.go, a.lane-name", by);
+// j and k go from row to row.
+const move = (by) => step([...document.querySelectorAll(ROW)], by);
+
+// Brackets go from failure to failure as time goes, whichever way the events are listed, and on
+// to those that are not on this page.
+function toFailure(by) {
+  const rows = [...document.querySelectorAll("[data-failure]")].map((mark) => mark.closest(ROW));
+  const newest = rows.filter((row) => row?.closest("[data-newest-first]"));
+  const inTime = [...rows.filter((row) => row && !newest.includes(row)), ...newest.reverse()];
+  if (!step(inTime, by)) document.querySelector(by > 0 ? "[data-later-failure]" : "[data-earlier-failure]")?.click();
+}
 
 // g and a letter go to a page of the menu.
 let going = 0;
@@ -126,8 +140,8 @@ document.addEventListener("keydown", (event) => {
   if (going && goTo(event.key)) return event.preventDefault();
   const act = {
     g: () => (going = Date.now()),
-    "[": () => step("[data-failure]", -1),
-    "]": () => step("[data-failure]", 1),
+    "[": () => toFailure(-1),
+    "]": () => toFailure(1),
     "/": () => find?.focus(),
     e: () => document.querySelector("[data-key-press=e]")?.click(),
     "?": () => keys.showModal(),
@@ -179,6 +193,23 @@ document.addEventListener("htmx:afterSettle", (event) => {
   if (next) document.getElementById(next)?.focus({ preventScroll: true });
 });
 
+// The timeline is replaced where it stands: what was open in it stays open, and the focus stays
+// on its link, or goes to the row whose details were closed.
+let comeFrom = [];
+document.addEventListener("htmx:configRequest", (event) => {
+  // The anchor is for those without scripts: here it would move the page.
+  if (event.detail.target?.id === "timeline") event.detail.path = event.detail.path.split("#")[0];
+});
+document.addEventListener("htmx:beforeSwap", (event) => {
+  if (event.detail.target?.id !== "timeline") return;
+  comeFrom = [document.activeElement.id, event.detail.target.querySelector(".lane.on > a")?.id];
+});
+document.addEventListener("htmx:afterSettle", (event) => {
+  if (event.detail.target?.id !== "timeline" || document.activeElement !== document.body) return;
+  const known = comeFrom.map((id) => id && document.getElementById(id)).find(Boolean);
+  (known ?? document.querySelector("#timeline a.lane-name[href]"))?.focus({ preventScroll: true });
+});
+
 // A row of this page needs no new page, only what hides it opened.
 function reveal(id) {
   const row = document.getElementById(id);
@@ -209,7 +240,6 @@ const LIVE_MS = 5000;
 const HIDDEN_MS = 60000;
 let drawn = performance.now();
 let asked = performance.now();
-let opened = [];
 
 function setLost(isLost) {
   const note = live.querySelector("[data-lost]");
@@ -229,16 +259,20 @@ if (live) {
     asked = now;
     htmx.trigger(live, "refresh");
   }, 1000);
-  document.addEventListener("htmx:beforeSwap", (event) => {
-    if (event.detail.target !== live) return;
-    opened = [...live.querySelectorAll("details[open][id]")].map((details) => details.id);
-  });
   document.addEventListener("htmx:afterSwap", (event) => {
-    if (event.detail.target !== live) return;
-    drawn = performance.now();
-    for (const id of opened) document.getElementById(id)?.setAttribute("open", "");
+    if (event.detail.target === live) drawn = performance.now();
   });
 }
+
+// What was open in a part of the page stays open when the part is replaced.
+let opened = [];
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const { target } = event.detail;
+  opened = [...(target?.querySelectorAll("details[open][id]") ?? [])].map((details) => details.id);
+});
+document.addEventListener("htmx:afterSwap", () => {
+  for (const id of opened.splice(0)) document.getElementById(id)?.setAttribute("open", "");
+});
 
 // An error of ours says where it wants to be shown; anything else (a proxy's page, no answer at
 // all) must not replace what is on the screen.
@@ -263,7 +297,7 @@ document.addEventListener("htmx:beforeSwap", (event) => {
       setLost(true);
     }
     // No page of ours: perhaps a proxy asks who is there. That needs the whole window.
-    if (["list", "events"].includes(target.id) && !xhr.responseText.includes(`id="${target.id}"`)) {
+    if (["list", "events", "timeline"].includes(target.id) && !xhr.responseText.includes(`id="${target.id}"`)) {
       event.detail.shouldSwap = false;
       location.assign(pathInfo.requestPath);
     }

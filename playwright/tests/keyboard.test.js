@@ -1,10 +1,10 @@
-// The list without a mouse.
+// The list and a run's page without a mouse.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { eventually, startDemo } from '../harness.js';
-import { find, runs } from '../pages.js';
+import { find, run, runs } from '../pages.js';
 
 const demo = await startDemo();
 
@@ -147,4 +147,88 @@ test('the filter form never covers what has the focus', () =>
       return document.activeElement.contains(document.elementFromPoint(left + width / 2, top + height / 2));
     });
     assert.ok(clear, 'the link in focus can be seen');
+  }));
+
+test('g and a letter go to a page of the menu', () =>
+  demo.withPage({}, async (page, base) => {
+    await runs.open(page, base);
+    for (const [key, path] of [['o', /\/waterline\/$/], ['r', /\/runs$/], ['b', /\/bundles$/]]) {
+      await page.keyboard.press('g');
+      await page.keyboard.press(key);
+      await page.waitForURL(path);
+      await page.getByRole('heading', { level: 1 }).waitFor();
+    }
+  }));
+
+const focusOn = (page, id) =>
+  eventually(async () => assert.equal(await page.evaluate(() => document.activeElement.id), id, 'the focus'));
+
+test('the focus and the page stay where they are while the timeline changes', () =>
+  demo.withPage({}, async (page, base) => {
+    await run.open(page, base, 'ord-48301');
+    for (const _ of ['run', 'reserve-stock']) await page.keyboard.press('j');
+    const row = await page.evaluate(() => document.activeElement.id);
+    assert.match(row, /^lane-activity-/);
+    const scrolled = await page.evaluate(() => scrollY);
+    await page.keyboard.press('Enter');
+    await run.unit(page).waitFor();
+    await focusOn(page, row);
+    assert.equal(await page.evaluate(() => scrollY), scrolled, 'the page does not move');
+    await run.unit(page).getByRole('link', { name: 'Zoom to it' }).focus();
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/[?&]from=/);
+    await focusOn(page, row);
+    await run.timeline(page).getByRole('link', { name: 'whole run' }).focus();
+    await page.keyboard.press('Enter');
+    await page.waitForURL((url) => !url.search.includes('from='));
+    await focusOn(page, row);
+    await run.unit(page).getByRole('link', { name: 'Close' }).focus();
+    await page.keyboard.press('Enter');
+    await run.unit(page).waitFor({ state: 'hidden' });
+    await focusOn(page, row);
+    await page.keyboard.press('j');
+    assert.match(await page.evaluate(() => document.activeElement.innerText), /charge-card/, 'j goes on from there');
+  }));
+
+test('j and k walk the rows of the sections and of the history', () =>
+  demo.withPage({}, async (page, base) => {
+    await run.open(page, base, 'ord-48301');
+    const walked = [];
+    for (let n = 0; n < 40; n += 1) {
+      await page.keyboard.press('j');
+      walked.push(await page.evaluate(() => document.activeElement.closest('section[id]')?.id));
+    }
+    for (const section of ['timeline', 'activities', 'exceptions', 'tasks', 'waits', 'history']) {
+      assert.ok(walked.includes(section), `${section} in ${[...new Set(walked)]}`);
+    }
+    const event = await page.locator('a[href*="/history?at="]').first().evaluate((link) => link.href);
+    await page.goto(event.replace(/\?.*/, ''));
+    const rows = await run.events(page).evaluateAll((all) => all.map((row) => row.id));
+    for (const row of rows.slice(0, 3)) {
+      await page.keyboard.press('j');
+      assert.equal(await page.evaluate(() => document.activeElement.closest('tr').id), row);
+    }
+    await page.keyboard.press('k');
+    assert.equal(await page.evaluate(() => document.activeElement.closest('tr').id), rows[1]);
+    await page.keyboard.press('Enter');
+    await page.locator('tr.opened').waitFor();
+  }));
+
+test('brackets follow time through a history, whichever way it is listed', () =>
+  demo.withPage({}, async (page, base) => {
+    await run.open(page, base, 'ord-48301');
+    const event = await page.locator('a[href*="/history?at="]').first().evaluate((link) => link.href);
+    for (const order of ['', '?order=oldest']) {
+      await page.goto(event.replace(/\?.*/, order));
+      const failed = await page.locator('.hist [data-failure]').evaluateAll((all) =>
+        all.map((link) => Number(link.textContent)).sort((a, b) => a - b));
+      assert.ok(failed.length > 1);
+      const at = () => page.evaluate(() => Number(document.activeElement.closest('tr').id.replace('event-', '')));
+      for (const sequence of failed) {
+        await page.keyboard.press(']');
+        assert.equal(await at(), sequence, `${order}: the next one`);
+      }
+      await page.keyboard.press('[');
+      assert.equal(await at(), failed.at(-2), `${order}: and back`);
+    }
   }));

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { screenshot, startDemo } from '../harness.js';
-import { assertFits, query, runs } from '../pages.js';
+import { assertFits, query, runs, situationsOf } from '../pages.js';
 
 const demo = await startDemo();
 const phone = { width: 360, height: 740 };
@@ -44,16 +44,12 @@ for (const [what, below] of [
     }));
 }
 
-test('every run page in the list fits 360 px', () =>
+test('the page of every situation fits 360 px', { timeout: 300_000 }, () =>
   demo.withPage(phone, async (page, base) => {
-    await runs.open(page, base);
-    const hrefs = await page
-      .getByRole('main')
-      .locator('tbody a[href*="/runs/"]')
-      .evaluateAll((links) => [...new Set(links.map((link) => link.href))]);
-    assert.ok(hrefs.length > 0);
-    for (const href of hrefs) {
-      await page.goto(href);
+    const situations = await situationsOf(base);
+    assert.ok(situations.size > 80, `${situations.size} situations`);
+    for (const { instance, id } of situations.values()) {
+      await page.goto(`${base}/instances/${encodeURIComponent(instance)}/runs/${id}`);
       await assertFits(page);
     }
   }));

@@ -61,7 +61,7 @@ test('every situation of the catalogue is explained on its page', { timeout: 300
         const begun = json.activities.flatMap(({ attempts }) => attempts).filter((attempt) => attempt.started_at);
         const ahead = json.plimsoll.retries.flatMap(({ retry }) =>
           retry.ahead.filter((next) => next.at && !next.reason_cut).slice(0, 4));
-        assert.equal(drawn.filter((title) => !/if the try before fails/.test(title)).length, begun.length, `${name}: attempts`);
+        assert.equal(drawn.filter((title) => !/: ahead/.test(title)).length, begun.length, `${name}: attempts`);
         assert.equal(drawn.length - begun.length, ahead.length, `${name}: tries ahead`);
       }
       if (json.plimsoll.drift.length > 0) await run.notice(page, 'The stored summary is stale').waitFor();
@@ -75,18 +75,68 @@ test('a retried activity is drawn try by try, with its pauses and the tries ahea
     const words = bars.map((title) => title.replace(/,.*/, ''));
     assert.deepEqual(words.slice(-7), [
       'Try 1: failed',
-      'pause before the next try',
+      'backoff before the next try',
       'Try 2: failed',
-      'waits before the next try',
-      'Try 3: not before then',
-      'Try 4: not before then',
-      'Try 5: not before then',
+      'backoff before the next try',
+      'Try 3: ahead',
+      'Try 4: ahead',
+      'Try 5: ahead',
     ], bars.join('\n'));
+    const certain = bars.filter((title) => title.includes(': ahead') && !title.includes('only if the try before fails'));
+    assert.deepEqual(certain.map((title) => title.slice(0, 5)), ['Try 3'], 'the next try depends on nothing');
     const shown = tidy(await run.timeline(page).innerText());
-    assert.match(shown, /backoff 15 s/, 'a pause has its length');
+    assert.match(shown, /backoff 15 s.*backoff 5 m/, 'a pause has its length, folded or not');
     assert.match(shown, /2 m \d+ s idle/, 'and folded time too');
     assert.match(shown, /now 12:00:00/);
     assert.match(shown, /\+15 s 11:57:15/, 'the axis has both times');
+    await run.lane(page, 'charge-card').click();
+    await run.unit(page).waitFor();
+    assert.doesNotMatch(await run.unit(page).innerText(), /No further try/, 'while tries come');
+  }));
+
+test('folded time is told wherever it is folded, and no work is ever called idle', () =>
+  demo.withPage({}, async (page, base) => {
+    for (const [name, idle] of [
+      ['waiting-timer', ['10 d 23 h idle', '19 d ahead']],
+      ['waiting-signal', ['40 m 55 s idle']],
+      ['parent-with-ten-children', ['1 h 14 m idle']],
+      ['activity-running-heartbeat', []],
+      ['parallel-activities', []],
+      ['run-deadline-passed', []],
+    ]) {
+      const { instance, id } = situations.get(name);
+      await page.goto(`${base}/instances/${encodeURIComponent(instance)}/runs/${id}`);
+      const folds = await run.timeline(page).locator('.axis text').evaluateAll((labels) =>
+        labels.map((label) => label.textContent).filter((text) => / (idle|ahead)$/.test(text)));
+      assert.deepEqual(folds, idle, name);
+    }
+  }));
+
+test('what was due, timed out or was left open is drawn as that', () =>
+  demo.withPage({}, async (page, base) => {
+    for (const [name, bar] of [
+      ['timer-overdue', /^fires, which has passed, 11:57:00/],
+      ['condition-timeout-task-lost', /^its timeout, which has passed, 09:30:00/],
+      ['activity-running-heartbeat', /^the next heartbeat is due, 12:00:51/],
+      ['failed-activity-timeout', /^Try 1: timed out \(start to close\)/],
+      ['failed-execution-timeout', /^still open when the run closed, 03:00:00 to 04:00:04, 1 h/],
+      ['lease-expired-activity', /^Try 1: its lease ran out/],
+    ]) {
+      const { instance, id } = situations.get(name);
+      await page.goto(`${base}/instances/${encodeURIComponent(instance)}/runs/${id}`);
+      const bars = await run.bars(page);
+      assert.ok(bars.some((title) => bar.test(title)), `${name}:\n${bars.join('\n')}`);
+    }
+    const closed = situations.get('failed-execution-timeout');
+    await page.goto(`${base}/instances/${encodeURIComponent(closed.instance)}/runs/${closed.id}`);
+    assert.match(await run.timeline(page).innerText(), /execution deadline 04:00:00/);
+    assert.match((await run.column(page, 'Waits', 'Status'))[0], /^left open/);
+    const lost = situations.get('lease-expired-activity');
+    await page.goto(`${base}/instances/${encodeURIComponent(lost.instance)}/runs/${lost.id}`);
+    assert.match(await run.attempts(page, 'render-pdf').last().innerText(), /lease ran out/);
+    const chain = situations.get('continue-as-new-chain');
+    await page.goto(`${base}/instances/${encodeURIComponent(chain.instance)}/runs/${chain.id}`);
+    assert.doesNotMatch(await run.head(page).innerText(), /Parent/, 'the run before is no parent');
   }));
 
 test('no two labels of a timeline overlap', { timeout: 300_000 }, () =>
@@ -107,6 +157,30 @@ test('no two labels of a timeline overlap', { timeout: 300_000 }, () =>
         ]);
       });
       assert.deepEqual(met, [], name);
+      const clocks = await run.timeline(page).locator('.axis text.faint').allTextContents();
+      assert.deepEqual([...new Set(clocks)], clocks, `${name}: each tick has a time of its own`);
+    }
+  }));
+
+test('nothing covers the name of a row, on a phone neither', { timeout: 300_000 }, () =>
+  demo.withPage({ width: 360, height: 740 }, async (page, base) => {
+    for (const name of ['retrying-mid-backoff', 'parent-with-ten-children', 'waiting-timer', 'failed-activity-after-retries', 'five-thousand-events']) {
+      const { instance, id } = situations.get(name);
+      await page.goto(`${base}/instances/${encodeURIComponent(instance)}/runs/${id}`);
+      const covered = await run.lanes(page).evaluateAll((names) =>
+        names.flatMap((name) => {
+          name.scrollIntoView({ block: 'center' });
+          return [...name.querySelectorAll('bdi, .n')].filter((text) => {
+            const { left, right, top, bottom } = text.getBoundingClientRect();
+            // What does not take a pointer may cover it all the same.
+            const all = [0.1, 0.5, 0.9].flatMap((part) => {
+              document.querySelectorAll('.g-front, .g-front *').forEach((over) => (over.style.pointerEvents = 'all'));
+              return [document.elementFromPoint(left + (right - left) * part, (top + bottom) / 2)];
+            });
+            return right > left && !all.every((top) => name.contains(top));
+          }).map((text) => text.textContent);
+        }));
+      assert.deepEqual(covered, [], name);
     }
   }));
 
@@ -140,6 +214,8 @@ test('the table tells the same as the drawing, by keyboard', () =>
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
     await page.waitForURL(/[?&]unit=run/);
+    await eventually(async () => assert.equal(await page.evaluate(() => document.activeElement.id), 'twin-run'));
+    assert.ok(await run.table(page).isVisible(), 'the table stays open');
   }));
 
 test('a long run shows its units in groups that open, and stays small', () =>
@@ -207,6 +283,23 @@ test('a range that is no range is refused by name', () =>
     const response = await page.goto(`${base}/instances/ord-48301?from=yesterday`);
     assert.equal(response.status(), 422);
     assert.match(await page.getByRole('main').innerText(), /is not a time/);
+    const turned = await page.goto(`${base}/instances/ord-48301?from=2026-11-15T12:00&to=2026-11-15T11:00`);
+    assert.equal(turned.status(), 422);
+    await run.open(page, base, 'ord-48301', '?from=2030-01-01');
+    assert.match(await run.timeline(page).innerText(), /all of it is shown/);
+  }));
+
+test('a range is chosen on the page', () =>
+  demo.withPage({}, async (page, base) => {
+    await run.open(page, base, 'ord-48301');
+    await run.timeline(page).getByText('Zoom', { exact: true }).click();
+    const form = run.timeline(page).getByRole('form', { name: 'Zoom' });
+    assert.equal(await form.getByLabel('from').inputValue(), '2026-11-15T11:57:00');
+    await form.getByLabel('to').fill('2026-11-15T11:58:00');
+    await form.getByRole('button', { name: 'Show' }).click();
+    await page.waitForURL(/[?&]to=2026-11-15T11%3A58%3A00/);
+    assert.match(await run.timeline(page).innerText(), /11:57:00 to 11:58:00 UTC/);
+    await run.timeline(page).getByRole('link', { name: 'whole run' }).waitFor();
   }));
 
 test('brackets go from failure to failure', () =>

@@ -433,15 +433,19 @@ impl RunView {
         self.layout.zone.local(*at).format(form).to_string()
     }
 
-    /// The clock at a tick, down to what ticks differ in.
+    /// The clock at a tick, down to what ticks differ in; a fold may lead to another day.
     fn tick_clock(&self, tick: &Tick) -> String {
-        let form = match (self.has_days(), tick.step) {
-            (_, step) if step < TimeDelta::seconds(1) => "%H:%M:%S%.3f",
-            (_, step) if step < TimeDelta::minutes(1) => "%H:%M:%S",
-            (true, _) => "%m-%d %H:%M",
-            (false, _) => "%H:%M",
+        let local = self.layout.zone.local(tick.at);
+        let first = self.layout.zone.local(self.page.timeline.from);
+        let day = local.date_naive() != first.date_naive();
+        let form = match tick.step {
+            step if step >= TimeDelta::minutes(1) && self.has_days() => "%m-%d %H:%M",
+            step if step >= TimeDelta::minutes(1) => "%H:%M",
+            _ if day => "%m-%d %H:%M:%S",
+            step if step >= TimeDelta::seconds(1) => "%H:%M:%S",
+            _ => "%H:%M:%S%.3f",
         };
-        self.layout.zone.local(tick.at).format(form).to_string()
+        local.format(form).to_string()
     }
 
     /// One end of what is drawn, as a field for a time takes it.
