@@ -1,15 +1,14 @@
 //! Opening a database: one URL, and an explanation when it does not open.
 
-use std::{io::Read as _, path::Path, str::FromStr as _, time::Duration};
+use std::{str::FromStr as _, time::Duration};
 
 use sqlx::{
     AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, Row as _,
     mysql::{MySqlConnectOptions, MySqlPoolOptions},
     postgres::{PgConnectOptions, PgPoolOptions},
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
-use super::{Db, DbError, Pool};
+use super::{Db, DbError, Pool, sqlite};
 
 /// How to open the database.
 #[derive(Clone, Debug)]
@@ -56,22 +55,15 @@ impl Settings {
     }
 }
 
-const ACQUIRE: Duration = Duration::from_secs(5);
-const SQLITE_BUSY: Duration = Duration::from_secs(5);
+/// How long a request waits for a connection.
+pub(super) const ACQUIRE: Duration = Duration::from_secs(5);
 
 /// How long a write waits for a row another holds: a worker keeps its task locked while it runs,
 /// and may run for long.
 const LOCK_WAIT: Duration = Duration::from_secs(3);
 
-/// Rows the driver's thread reads ahead: each time it has to wait costs a wake-up, and each row
-/// memory that was not touched before.
-const SQLITE_ROWS_AHEAD: usize = 200;
-
-/// In KiB, hence negative: the indexes of a million runs do not fit, but their ends do.
-const SQLITE_BULK_CACHE: &str = "-1000000";
-
 /// A load uses a few hundred shapes of insert over and over.
-const BULK_STATEMENTS: usize = 1_000;
+pub(super) const BULK_STATEMENTS: usize = 1_000;
 
 impl Db {
     pub async fn connect(settings: &Settings) -> Result<Self, DbError> {
@@ -86,7 +78,7 @@ impl Db {
         }
         let scheme = settings.url.split(':').next().unwrap_or_default();
         let pool = match scheme {
-            "sqlite" => sqlite(settings).await?,
+            "sqlite" => Pool::Sqlite(sqlite::open(settings).await?),
             "postgres" | "postgresql" => postgres(settings).await?,
             "mysql" | "mariadb" => mysql(settings).await?,
             _ => {
@@ -159,87 +151,6 @@ pub fn masked(url: &str) -> String {
         })
         .collect();
     format!("{scheme}://{place}?{}", parameters.join("&"))
-}
-
-async fn sqlite(settings: &Settings) -> Result<Pool, DbError> {
-    let options = SqliteConnectOptions::from_str(&settings.url)
-        .map_err(|error| bad_url(&settings.url, &error))?;
-    let file = options.get_filename().to_owned();
-    let target = format!("SQLite file {}", file.display());
-    let fail = |cause: String, advice| DbError::Connect {
-        target: target.clone(),
-        cause,
-        advice,
-    };
-    if !settings.create && !file.exists() {
-        return Err(fail(
-            "it does not exist".into(),
-            "Check the path in --database-url.",
-        ));
-    }
-    if file.is_dir() {
-        return Err(fail(
-            "it is a folder".into(),
-            "Name the database file in it in --database-url.",
-        ));
-    }
-    let options = options
-        .read_only(settings.read_only)
-        .create_if_missing(settings.create)
-        .busy_timeout(SQLITE_BUSY)
-        .row_buffer_size(SQLITE_ROWS_AHEAD)
-        .pragma("query_only", if settings.read_only { "on" } else { "off" })
-        .disable_statement_logging();
-    let options = if settings.bulk {
-        options
-            .journal_mode(SqliteJournalMode::Off)
-            .synchronous(SqliteSynchronous::Off)
-            .pragma("cache_size", SQLITE_BULK_CACHE)
-            .statement_cache_capacity(BULK_STATEMENTS)
-    } else {
-        options
-    };
-    let pool = SqlitePoolOptions::new()
-        .max_connections(settings.pool_size)
-        .acquire_timeout(ACQUIRE)
-        .test_before_acquire(false)
-        .connect_with(options)
-        .await
-        .map_err(|error| {
-            let cause = error.to_string();
-            let advice = sqlite_advice(&cause, &file);
-            fail(short(&error), advice)
-        })?;
-    // Opening is lazy: only a read shows a locked file or one that is not a database.
-    if let Err(error) = pool.execute("select count(*) from sqlite_master").await {
-        let cause = error.to_string();
-        let advice = sqlite_advice(&cause, &file);
-        return Err(fail(short(&error), advice));
-    }
-    Ok(Pool::Sqlite(pool))
-}
-
-fn sqlite_advice(cause: &str, file: &Path) -> &'static str {
-    if cause.contains("not a database") {
-        "The file is not an SQLite database; check the path in --database-url."
-    } else if cause.contains("locked") || cause.contains("busy") {
-        "Another process holds it exclusively; wait for it or stop it, then start again."
-    } else if is_wal(file) {
-        "The file is in WAL mode: while nobody else has it open, even reading it makes files beside \
-         it, and this user may not write to its folder. Give this user write access to the folder, \
-         or keep the engine running."
-    } else {
-        "Check that this user may read the file and its folder."
-    }
-}
-
-/// Whether the file's header says WAL: its write and read version, bytes 18 and 19, are 2. The
-/// files beside it tell nothing, they go with the last connection.
-fn is_wal(file: &Path) -> bool {
-    let mut header = [0; 20];
-    std::fs::File::open(file)
-        .and_then(|mut file| file.read_exact(&mut header))
-        .is_ok_and(|()| header[18..] == [2, 2])
 }
 
 /// The database's own words, without the driver's frame around them.
@@ -437,27 +348,6 @@ fn server_error(target: String, error: &sqlx::Error) -> DbError {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[tokio::test]
-    async fn a_file_in_wal_mode_is_told_by_its_header() {
-        let folder = tempfile::tempdir().unwrap();
-        for (mode, wal) in [
-            (SqliteJournalMode::Wal, true),
-            (SqliteJournalMode::Delete, false),
-        ] {
-            let file = folder.path().join(format!("{wal}.sqlite"));
-            let options = SqliteConnectOptions::new()
-                .filename(&file)
-                .create_if_missing(true)
-                .journal_mode(mode);
-            let mut connection = options.connect().await.unwrap();
-            connection.execute("create table t (x)").await.unwrap();
-            connection.close().await.unwrap();
-            assert_eq!(is_wal(&file), wal);
-            let advice = sqlite_advice("unable to open database file", &file);
-            assert_eq!(advice.contains("WAL mode"), wal, "{advice}");
-        }
-    }
 
     #[test]
     fn no_part_of_a_url_shows_a_secret() {

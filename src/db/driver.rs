@@ -1,11 +1,11 @@
-//! What each of the three adapters supplies, and the one way statements run on all of them.
+//! What the adapters of the two servers supply, and the one way statements run on both.
 
 use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream::BoxStream};
 use sqlx::{
-    Arguments as _, AssertSqlSafe, Column as _, Database, Either, Executor, IntoArguments,
-    Row as _, Sqlite, SqliteConnection, ValueRef as _,
+    Arguments as _, AssertSqlSafe, Column as _, Database, Executor, IntoArguments, Row as _,
+    ValueRef as _,
 };
 
 use super::{
@@ -119,40 +119,6 @@ where
             shape
                 .get_or_insert_with(|| Shape::<D>::of(&row, zone))
                 .read(&row)
-        })
-        .boxed()
-}
-
-/// Several statements in one go, for the one database whose driver takes them so: each is
-/// answered by its rows, then by none.
-pub(super) fn stream_all(
-    connection: &mut SqliteConnection,
-    statements: impl IntoIterator<Item = Statement>,
-    zone: crate::zone::Zone,
-) -> BoxStream<'_, Result<Option<Row>, sqlx::Error>> {
-    let (mut text, mut values) = (String::new(), Vec::new());
-    for statement in statements {
-        let (sql, binds) = statement.into_parts();
-        text.push_str(&sql);
-        text.push_str(";\n");
-        values.extend(binds);
-    }
-    let query = match query::<Sqlite>((text, values)) {
-        Ok(query) => query,
-        Err(error) => return futures_util::stream::once(async { Err(error) }).boxed(),
-    };
-    let mut shape = None;
-    connection
-        .fetch_many(query)
-        .map(move |answer| match answer? {
-            Either::Right(row) => shape
-                .get_or_insert_with(|| Shape::<Sqlite>::of(&row, zone))
-                .read(&row)
-                .map(Some),
-            Either::Left(_) => {
-                shape = None;
-                Ok(None)
-            }
         })
         .boxed()
 }

@@ -56,8 +56,8 @@ impl DbError {
             sqlx::Error::Database(db) => {
                 let code = db.code();
                 match code.as_deref() {
-                    // SQLite interrupted; PostgreSQL query_canceled; MariaDB and MySQL statement timeouts.
-                    Some("9" | "57014" | "70100") => Self::Timeout {
+                    // PostgreSQL query_canceled; MariaDB and MySQL statement timeouts.
+                    Some("57014" | "70100") => Self::Timeout {
                         seconds: timeout_seconds,
                     },
                     Some("HY000") if db.message().contains("maximum statement execution time") => {
@@ -72,9 +72,7 @@ impl DbError {
                     {
                         Self::Busy(db.message().to_owned())
                     }
-                    Some("5" | "6" | "261" | "517" | "40001" | "40P01" | "55P03") => {
-                        Self::Busy(db.message().to_owned())
-                    }
+                    Some("40001" | "40P01" | "55P03") => Self::Busy(db.message().to_owned()),
                     // PostgreSQL goes down or comes up; MariaDB and MySQL go down.
                     Some("57P01" | "57P02" | "57P03" | "08S01") => {
                         Self::Lost(db.message().to_owned())
@@ -87,7 +85,6 @@ impl DbError {
             sqlx::Error::Tls(error) => Self::Lost(error.to_string()),
             sqlx::Error::Protocol(what) => Self::Lost(what),
             sqlx::Error::PoolClosed => Self::Lost("the pool is closed".into()),
-            sqlx::Error::WorkerCrashed => Self::Lost("the SQLite worker stopped".into()),
             other => Self::Query(other.to_string()),
         }
     }

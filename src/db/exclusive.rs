@@ -27,7 +27,7 @@ impl Db {
     pub async fn exclusive(&self, name: &str) -> Result<Option<Exclusive>, DbError> {
         let holder = match &self.pool {
             Pool::Sqlite(pool) => {
-                let file = lock_file(pool.connect_options().get_filename(), name);
+                let file = lock_file(pool.file(), name);
                 let opened = File::create(&file);
                 let opened = opened.map_err(|error| DbError::Settings {
                     message: format!("cannot make the lock {}: {error}", file.display()),

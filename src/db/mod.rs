@@ -32,7 +32,7 @@ use statement::StandIns;
 
 #[derive(Clone, Debug)]
 enum Pool {
-    Sqlite(sqlx::SqlitePool),
+    Sqlite(sqlite::SqlitePool),
     Postgres(sqlx::PgPool),
     MySql(sqlx::MySqlPool),
 }
@@ -106,10 +106,23 @@ impl Db {
         Ok(rows)
     }
 
+    /// Whether this can be read now: of an SQLite file that was replaced or spoilt, connections
+    /// would go on telling what they remember.
+    pub async fn probe(&self, statement: Statement) -> Result<(), DbError> {
+        match &self.pool {
+            Pool::Sqlite(pool) => {
+                let timeout = self.statement_timeout;
+                let anew = sqlite::Transaction::read_anew(pool, self.zone, timeout).await;
+                anew?.fetch(statement, timeout).await.map(drop)
+            }
+            Pool::Postgres(_) | Pool::MySql(_) => self.fetch(statement).await.map(drop),
+        }
+    }
+
     /// How many connections are open, and how many may be.
     pub fn pool_use(&self) -> PoolUse {
         let (size, idle) = match &self.pool {
-            Pool::Sqlite(pool) => (pool.size(), pool.num_idle()),
+            Pool::Sqlite(pool) => pool.size(),
             Pool::Postgres(pool) => (pool.size(), pool.num_idle()),
             Pool::MySql(pool) => (pool.size(), pool.num_idle()),
         };

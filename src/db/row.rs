@@ -56,6 +56,16 @@ impl Row {
             .zip(&self.cells)
     }
 
+    /// What its texts take of memory, about.
+    pub(super) fn bytes(&self) -> usize {
+        let long = |cell: &Val| match cell {
+            Val::Text(text) => text.len(),
+            Val::Bytes(bytes) => bytes.len(),
+            _ => 0,
+        };
+        self.cells.iter().map(long).sum()
+    }
+
     pub fn into_values(self) -> Vec<Val> {
         self.cells
     }

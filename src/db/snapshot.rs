@@ -1,58 +1,18 @@
 //! Transactions: read snapshots for pages, immediate transactions for writes.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::{Duration, Instant},
-};
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream::BoxStream};
-use sqlx::{AssertSqlSafe, MySql, Postgres, Sqlite, Transaction};
+use sqlx::{AssertSqlSafe, MySql, Postgres, Transaction};
 
-use super::{Db, DbError, Dialect, Pool, Row, Statement, count::sent, driver, row};
-
-/// How many instructions of SQLite's virtual machine pass between two looks at the deadline.
-const SQLITE_STEPS_PER_CHECK: i32 = 20_000;
+use super::{Db, DbError, Dialect, Pool, Row, Statement, count::sent, driver, row, sqlite};
 
 #[derive(Debug)]
 enum Tx {
-    Sqlite(Transaction<'static, Sqlite>, Deadline),
+    Sqlite(sqlite::Transaction),
     Postgres(Transaction<'static, Postgres>),
     MySql(Transaction<'static, MySql>),
-}
-
-/// SQLite has no statement timeout of its own: its progress handler reads this.
-#[derive(Clone, Debug)]
-struct Deadline {
-    epoch: Instant,
-    millis: Arc<AtomicU64>,
-}
-
-impl Deadline {
-    fn new() -> Self {
-        Self {
-            epoch: Instant::now(),
-            millis: Arc::new(AtomicU64::new(u64::MAX)),
-        }
-    }
-
-    fn set(&self, timeout: Option<Duration>) {
-        let at = timeout.map_or(u64::MAX, |timeout| {
-            as_millis(self.epoch.elapsed() + timeout)
-        });
-        self.millis.store(at, Ordering::Relaxed);
-    }
-
-    fn is_ahead(&self) -> bool {
-        as_millis(self.epoch.elapsed()) < self.millis.load(Ordering::Relaxed)
-    }
-}
-
-fn as_millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// One consistent view of the database for all statements of a page.
@@ -62,33 +22,26 @@ pub struct Snapshot {
     tx: Tx,
 }
 
-/// A statement, and what takes each of its rows.
-pub struct Question<'t> {
-    statement: Statement,
-    take: Box<dyn FnMut(Row) -> Result<(), DbError> + Send + 't>,
+/// A statement, and what takes each of its rows: on SQLite where they are read, so it is whole by
+/// itself.
+pub struct Question {
+    pub(super) statement: Statement,
+    pub(super) take: Box<dyn FnMut(Row) -> Result<(), DbError> + Send>,
 }
 
-impl<'t> Question<'t> {
+impl Question {
     pub fn new(
         statement: Statement,
-        take: impl FnMut(Row) -> Result<(), DbError> + Send + 't,
+        take: impl FnMut(Row) -> Result<(), DbError> + Send + 'static,
     ) -> Self {
         Self {
             statement,
             take: Box::new(take),
         }
     }
-
-    /// Rows as they are.
-    pub fn rows(statement: Statement, into: &'t mut Vec<Row>) -> Self {
-        Self::new(statement, |row| {
-            into.push(row);
-            Ok(())
-        })
-    }
 }
 
-impl std::fmt::Debug for Question<'_> {
+impl std::fmt::Debug for Question {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.statement.fmt(f)
     }
@@ -97,33 +50,32 @@ impl std::fmt::Debug for Question<'_> {
 impl Db {
     /// Opens a read snapshot: REPEATABLE READ, or SQLite's read transaction.
     pub async fn snapshot(&self) -> Result<Snapshot, DbError> {
-        // A pooled connection may have died since it was last used; the next one tells.
         let mut tries = 0;
-        loop {
-            match self.begin_read().await {
-                Ok(tx) => {
-                    return Ok(Snapshot {
-                        db: self.clone(),
-                        tx,
-                    });
+        let tx = loop {
+            let begun = match &self.pool {
+                Pool::Sqlite(pool) => {
+                    let timeout = self.statement_timeout;
+                    break Tx::Sqlite(sqlite::Transaction::read(pool, self.zone, timeout).await?);
                 }
+                Pool::Postgres(pool) => pool
+                    .begin_with("begin isolation level repeatable read, read only")
+                    .await
+                    .map(Tx::Postgres),
+                Pool::MySql(pool) => pool
+                    .begin_with("start transaction with consistent snapshot, read only")
+                    .await
+                    .map(Tx::MySql),
+            };
+            match begun {
+                Ok(tx) => break tx,
+                // A pooled connection may have died since it was last used; the next one tells.
                 Err(sqlx::Error::Io(_)) if tries < 2 => tries += 1,
                 Err(error) => return Err(self.error(error)),
             }
-        }
-    }
-
-    async fn begin_read(&self) -> Result<Tx, sqlx::Error> {
-        Ok(match &self.pool {
-            Pool::Sqlite(pool) => begin_sqlite(pool, "begin").await?,
-            Pool::Postgres(pool) => Tx::Postgres(
-                pool.begin_with("begin isolation level repeatable read, read only")
-                    .await?,
-            ),
-            Pool::MySql(pool) => Tx::MySql(
-                pool.begin_with("start transaction with consistent snapshot, read only")
-                    .await?,
-            ),
+        };
+        Ok(Snapshot {
+            db: self.clone(),
+            tx,
         })
     }
 
@@ -133,7 +85,12 @@ impl Db {
             return Err(DbError::ReadOnly);
         }
         let tx = match &self.pool {
-            Pool::Sqlite(pool) => begin_sqlite(pool, "begin immediate").await,
+            Pool::Sqlite(pool) => {
+                let timeout = self.statement_timeout;
+                Ok(Tx::Sqlite(
+                    sqlite::Transaction::write(pool, self.zone, timeout).await?,
+                ))
+            }
             Pool::Postgres(pool) => pool.begin_with("begin read write").await.map(Tx::Postgres),
             Pool::MySql(pool) => pool
                 .begin_with("start transaction read write")
@@ -145,18 +102,6 @@ impl Db {
             db: self.clone(),
         }))
     }
-}
-
-/// Each transaction brings its own deadline: the handler stays with the pooled connection, and
-/// an old one would stop whatever runs there next.
-async fn begin_sqlite(pool: &sqlx::SqlitePool, begin: &'static str) -> Result<Tx, sqlx::Error> {
-    let mut tx = pool.begin_with(begin).await?;
-    let deadline = Deadline::new();
-    let seen = deadline.clone();
-    tx.lock_handle()
-        .await?
-        .set_progress_handler(SQLITE_STEPS_PER_CHECK, move || seen.is_ahead());
-    Ok(Tx::Sqlite(tx, deadline))
 }
 
 impl Snapshot {
@@ -180,6 +125,10 @@ impl Snapshot {
 
     pub async fn fetch(&mut self, statement: Statement) -> Result<Vec<Row>, DbError> {
         let timeout = self.db.statement_timeout;
+        if let Tx::Sqlite(tx) = &mut self.tx {
+            sent(&statement);
+            return tx.fetch(statement, timeout).await;
+        }
         self.rows(statement, Some(timeout)).try_collect().await
     }
 
@@ -199,33 +148,16 @@ impl Snapshot {
     }
 
     /// Asks several questions, one after the other. SQLite is asked all of them at once: a trip
-    /// to the driver's thread and back costs more than most of them do.
-    pub async fn ask(&mut self, questions: Vec<Question<'_>>) -> Result<(), DbError> {
-        let Tx::Sqlite(tx, deadline) = &mut self.tx else {
-            for Question { statement, take } in questions {
-                self.fetch_each(statement, take).await?;
+    /// to another thread and back costs more than most of them do.
+    pub async fn ask(&mut self, questions: Vec<Question>) -> Result<(), DbError> {
+        if let Tx::Sqlite(tx) = &mut self.tx {
+            for question in &questions {
+                sent(&question.statement);
             }
-            return Ok(());
-        };
-        let (statements, mut takers): (Vec<_>, Vec<_>) = questions
-            .into_iter()
-            .map(|question| (question.statement, question.take))
-            .unzip();
-        statements.iter().for_each(sent);
-        let timeout = Some(self.db.statement_timeout);
-        deadline.set(timeout);
-        let mut answers = driver::stream_all(tx, statements, self.db.zone);
-        let mut takers = takers.iter_mut();
-        let mut take = takers.next();
-        while let Some(answer) = answers.next().await {
-            match (answer.map_err(|error| self.db.error(error))?, &mut take) {
-                (Some(row), Some(take)) => take(row)?,
-                (Some(_), None) => {}
-                (None, _) => {
-                    take = takers.next();
-                    deadline.set(timeout);
-                }
-            }
+            return tx.ask(questions, self.db.statement_timeout).await;
+        }
+        for Question { statement, take } in questions {
+            self.fetch_each(statement, take).await?;
         }
         Ok(())
     }
@@ -262,10 +194,7 @@ impl Snapshot {
         sent(&statement);
         let zone = self.db.zone;
         let rows = match &mut self.tx {
-            Tx::Sqlite(tx, deadline) => {
-                deadline.set(timeout);
-                driver::stream::<Sqlite>(tx, statement, zone)
-            }
+            Tx::Sqlite(tx) => return tx.stream(statement, timeout),
             Tx::Postgres(tx) => driver::stream::<Postgres>(tx, statement, zone),
             Tx::MySql(tx) => driver::stream::<MySql>(tx, statement, zone),
         };
@@ -277,7 +206,7 @@ impl Snapshot {
     /// Gives the connection back. Dropping does the same a little later.
     pub async fn end(self) {
         let ended = match self.tx {
-            Tx::Sqlite(tx, _) => tx.rollback().await,
+            Tx::Sqlite(_) => Ok(()),
             Tx::Postgres(tx) => tx.rollback().await,
             Tx::MySql(tx) => tx.rollback().await,
         };
@@ -310,10 +239,7 @@ impl WriteTx {
         sent(&statement);
         let Snapshot { db, tx } = &mut self.0;
         let done = match tx {
-            Tx::Sqlite(tx, deadline) => {
-                deadline.set(Some(db.statement_timeout));
-                driver::execute::<Sqlite>(tx, statement).await
-            }
+            Tx::Sqlite(tx) => return tx.execute(statement, db.statement_timeout).await,
             Tx::Postgres(tx) => driver::execute::<Postgres>(tx, statement).await,
             Tx::MySql(tx) => driver::execute::<MySql>(tx, statement).await,
         };
@@ -337,14 +263,12 @@ impl WriteTx {
         for piece in pieces {
             script.push(piece).push("\n");
         }
-        let script = sqlx::raw_sql(AssertSqlSafe(script.into_parts().0));
+        let script = script.into_parts().0;
+        let raw = |script| sqlx::raw_sql(AssertSqlSafe(script));
         let done = match tx {
-            Tx::Sqlite(tx, deadline) => {
-                deadline.set(None);
-                script.execute(&mut **tx).await.map(drop)
-            }
-            Tx::Postgres(tx) => script.execute(&mut **tx).await.map(drop),
-            Tx::MySql(tx) => script.execute(&mut **tx).await.map(drop),
+            Tx::Sqlite(tx) => return tx.script(script).await,
+            Tx::Postgres(tx) => raw(script).execute(&mut **tx).await.map(drop),
+            Tx::MySql(tx) => raw(script).execute(&mut **tx).await.map(drop),
         };
         done.map_err(|error| db.error(error))
     }
@@ -352,7 +276,7 @@ impl WriteTx {
     pub async fn commit(self) -> Result<(), DbError> {
         let Snapshot { db, tx } = self.0;
         let done = match tx {
-            Tx::Sqlite(tx, _) => tx.commit().await,
+            Tx::Sqlite(tx) => return tx.commit().await,
             Tx::Postgres(tx) => tx.commit().await,
             Tx::MySql(tx) => tx.commit().await,
         };

@@ -119,7 +119,7 @@ async fn ready(State(app): State<App>) -> Result<&'static str, AppError> {
         let mut q = db.statement();
         q.push("select 1 as one from {workflow_runs} limit 1");
         // Whatever is wrong with it, nothing can be shown meanwhile.
-        db.fetch(q).await.map_err(|error| AppError::Unavailable {
+        db.probe(q).await.map_err(|error| AppError::Unavailable {
             what: "The database".to_owned(),
             how: "Look at the log for what it said.".to_owned(),
             source: Some(error.into()),

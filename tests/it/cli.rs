@@ -11,7 +11,6 @@ use std::{
 };
 
 use plimsoll::{db::Dialect, durable::store::schema};
-use sqlx::{Connection as _, Executor as _, SqliteConnection};
 
 use crate::{
     rig::{self, TestDb, on_every_database},
@@ -326,11 +325,11 @@ fn an_sqlite_file_that_cannot_be_served_is_explained() {
 async fn a_file_in_wal_mode_that_cannot_be_opened_is_explained() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("wal.sqlite");
-    let url = format!("sqlite:{}?mode=rwc", file.display());
-    let mut engine = SqliteConnection::connect(&url).await.unwrap();
-    engine.execute("pragma journal_mode = wal").await.unwrap();
-    engine.execute("create table t (x)").await.unwrap();
-    engine.close().await.unwrap();
+    let engine = rusqlite::Connection::open(&file).unwrap();
+    engine
+        .execute_batch("pragma journal_mode = wal; create table t (x)")
+        .unwrap();
+    drop(engine);
     // A folder we may not write to has the same effect, but not for who runs tests as root.
     fs::create_dir(folder.path().join("wal.sqlite-wal")).unwrap();
     let url = format!("sqlite:{}", file.display());
@@ -354,10 +353,10 @@ async fn a_file_in_wal_mode_that_cannot_be_opened_is_explained() {
 async fn a_locked_sqlite_file_is_explained() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("locked.sqlite");
-    let url = format!("sqlite:{}?mode=rwc", file.display());
-    let mut holder = SqliteConnection::connect(&url).await.unwrap();
-    holder.execute("create table t (x)").await.unwrap();
-    holder.execute("begin exclusive").await.unwrap();
+    let holder = rusqlite::Connection::open(&file).unwrap();
+    holder
+        .execute_batch("create table t (x); begin exclusive")
+        .unwrap();
     let url = format!("sqlite:{}", file.display());
     tokio::task::spawn_blocking(move || {
         refusal(
@@ -368,7 +367,7 @@ async fn a_locked_sqlite_file_is_explained() {
     })
     .await
     .unwrap();
-    holder.execute("rollback").await.unwrap();
+    holder.execute_batch("rollback").unwrap();
 }
 
 #[test]

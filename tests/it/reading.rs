@@ -1,6 +1,11 @@
 //! What a connection promises whatever the database: no writes, one view, bounded time.
 
-use std::time::{Duration, Instant};
+use std::{
+    fs, mem,
+    path::Path,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
 
 use futures_util::TryStreamExt as _;
 use plimsoll::{
@@ -8,7 +13,7 @@ use plimsoll::{
     durable::store::schema,
 };
 
-use crate::rig::{TestDb, on_every_database};
+use crate::rig::{self, TestDb, on_every_database};
 
 async fn add_row(db: &Db, key: &'static str) {
     let mut tx = db.write().await.unwrap();
@@ -30,6 +35,24 @@ fn raw(db: &Db, sql: &'static str) -> Statement {
     let mut q = db.statement();
     q.push(sql);
     q
+}
+
+/// Rows of a question, where they can be seen when it was answered.
+#[derive(Clone, Default)]
+struct Answer(Arc<Mutex<Vec<Row>>>);
+
+impl Answer {
+    fn to(&self, statement: Statement) -> Question {
+        let rows = Arc::clone(&self.0);
+        Question::new(statement, move |row| {
+            rows.lock().unwrap().push(row);
+            Ok(())
+        })
+    }
+
+    fn rows(&self) -> Vec<Row> {
+        mem::take(&mut self.0.lock().unwrap())
+    }
 }
 
 on_every_database! {
@@ -64,31 +87,31 @@ on_every_database! {
                 .push(" order by workflow_history_event_id");
             q
         };
-        let (mut all, mut none, mut last, mut counted) = (vec![], vec![], vec![], vec![]);
+        let [all, none, last, counted] = [(); 4].map(|()| Answer::default());
         let mut snapshot = db.read_only.snapshot().await.unwrap();
         let questions = vec![
-            Question::rows(keys("", "one"), &mut all),
-            Question::rows(keys("z", "two"), &mut none),
-            Question::rows(count(&db.read_only), &mut counted),
-            Question::rows(keys("b", "three"), &mut last),
+            all.to(keys("", "one")),
+            none.to(keys("z", "two")),
+            counted.to(count(&db.read_only)),
+            last.to(keys("b", "three")),
         ];
         snapshot.ask(questions).await.unwrap();
-        let texts = |rows: Vec<Row>, column| -> Vec<_> {
-            rows.iter().map(|row| row.peek(column).map(str::to_owned)).collect()
+        let texts = |answer: Answer, column| -> Vec<_> {
+            answer.rows().iter().map(|row| row.peek(column).map(str::to_owned)).collect()
         };
         assert_eq!(texts(all, "one"), ["a", "b", "c"].map(|key| Some(key.to_owned())));
-        assert_eq!(none.len(), 0);
-        assert_eq!(counted[0].int("n").unwrap(), 3);
+        assert_eq!(none.rows().len(), 0);
+        assert_eq!(counted.rows()[0].int("n").unwrap(), 3);
         assert_eq!(texts(last, "three"), [Some("c".to_owned())]);
 
         // What one of them takes badly ends the rest, and the snapshot goes on.
-        let mut rows = vec![];
+        let later = Answer::default();
         let questions = vec![
             Question::new(keys("", "one"), |_| Err(DbError::ReadOnly)),
-            Question::rows(keys("", "one"), &mut rows),
+            later.to(keys("", "one")),
         ];
         assert!(matches!(snapshot.ask(questions).await, Err(DbError::ReadOnly)));
-        assert_eq!(rows.len(), 0);
+        assert_eq!(later.rows().len(), 0);
         assert_eq!(snapshot.fetch(keys("", "one")).await.unwrap().len(), 3);
         snapshot.end().await;
     }
@@ -205,4 +228,32 @@ fn numbers(db: &Db) -> Statement {
             }
         },
     )
+}
+
+/// A backup was put back under the same name: what is told is told of it.
+#[tokio::test]
+async fn a_file_that_is_replaced_is_read_anew_sqlite() {
+    rig::on(Dialect::Sqlite, async |db: TestDb| {
+        db.writable.close().await;
+        let rows = async || {
+            let rows = db.read_only.fetch(count(&db.read_only)).await;
+            rows.unwrap()[0].int("n").unwrap()
+        };
+        assert_eq!(rows().await, 0);
+        let file = Path::new(db.url.strip_prefix("sqlite:").unwrap());
+        let other = file.with_extension("backup");
+        fs::copy(file, &other).unwrap();
+        let backup = rusqlite::Connection::open(&other).unwrap();
+        backup
+            .execute(
+                "insert into workflow_child_projection_repairs (workflow_history_event_id, \
+                 workflow_run_id, workflow_task_id, history_sequence) values ('a', 'r', 't', 1)",
+                [],
+            )
+            .unwrap();
+        drop(backup);
+        fs::rename(&other, file).unwrap();
+        assert_eq!(rows().await, 1);
+    })
+    .await;
 }

@@ -12,10 +12,7 @@ use plimsoll::{
     demo::{rows::InsertRow, write::write},
     durable::store::schema::{self, Kind},
 };
-use sqlx::{
-    AssertSqlSafe, Connection as _, Executor as _, MySqlConnection, PgConnection,
-    sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode},
-};
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, MySqlConnection, PgConnection};
 
 /// Makes three tests of one: `name::sqlite`, `name::postgres`, `name::mysql`.
 ///
@@ -141,13 +138,12 @@ impl Place {
 async fn sqlite_file() -> Place {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("engine.sqlite");
-    let options = SqliteConnectOptions::new()
-        .filename(&file)
-        .create_if_missing(true)
-        // Readers and a writer side by side, as on a live engine.
-        .journal_mode(SqliteJournalMode::Wal);
-    let connection = SqliteConnection::connect_with(&options).await.unwrap();
-    connection.close().await.unwrap();
+    // Readers and a writer side by side, as on a live engine.
+    let connection = rusqlite::Connection::open(&file).unwrap();
+    connection
+        .execute_batch("pragma journal_mode = wal")
+        .unwrap();
+    drop(connection);
     let url = format!("sqlite:{}", file.display());
     create_tables(&url).await;
     Place {

@@ -1,7 +1,10 @@
 //! Rows of a table on their way from the database: read as they arrive, and kept by the run they
 //! belong to.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use super::past::History;
 use crate::{
@@ -104,12 +107,49 @@ fn of_event(event: &HistoryEvent) -> (EventType, Option<&str>) {
     (event.event_type.clone(), event.payload.as_deref())
 }
 
-/// Rows by the id of their run, each run's in the order they came.
-#[derive(Debug, Default)]
-pub(super) struct ByRun<L>(pub HashMap<String, L>);
+/// Rows by the id of their run, each run's in the order they came. Cloned, it is the same list:
+/// rows are put in where they are read.
+#[derive(Debug)]
+pub(super) struct ByRun<L>(Arc<Mutex<HashMap<String, L>>>);
+
+impl<L> Clone for ByRun<L> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<L> Default for ByRun<L> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<L> ByRun<L> {
+    fn lists(&self) -> MutexGuard<'_, HashMap<String, L>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn set(&self, run_id: &str, list: L) {
+        self.lists().insert(run_id.to_owned(), list);
+    }
+}
 
 impl<L: Default> ByRun<L> {
-    pub fn take(&mut self, run_id: &str) -> L {
-        self.0.remove(run_id).unwrap_or_default()
+    pub fn take(&self, run_id: &str) -> L {
+        self.lists().remove(run_id).unwrap_or_default()
+    }
+
+    /// What is there of one run, from a blank list on.
+    pub fn with<T>(
+        &self,
+        run_id: &str,
+        blank: impl FnOnce() -> L,
+        put: impl FnOnce(&mut L) -> T,
+    ) -> T {
+        let mut lists = self.lists();
+        match lists.get_mut(run_id) {
+            Some(list) => put(list),
+            None => put(lists.entry(run_id.to_owned()).or_insert_with(blank)),
+        }
     }
 }

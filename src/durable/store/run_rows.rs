@@ -152,64 +152,64 @@ impl RunRows {
             }
         }
 
-        let mut events = ByRun::default();
-        let mut links = ByRun::default();
-        let mut free_form = Vec::new();
-        let mut heartbeats = Vec::new();
-        let mut summaries = ByRun::default();
-        let mut timeline_entries = ByRun::default();
-        let mut tasks = ByRun::default();
-        let mut executions = ByRun::default();
-        let mut attempts = ByRun::default();
-        let mut timers = ByRun::default();
-        let mut commands = ByRun::default();
-        let mut signals = ByRun::default();
-        let mut updates = ByRun::default();
-        let mut failures = ByRun::default();
-        let mut messages = ByRun::default();
-        let mut wait_entries = ByRun::default();
-        let mut timer_entries = ByRun::default();
-        let mut lineage_entries = ByRun::default();
+        let events = ByRun::default();
+        let links = ByRun::default();
+        let free_form = ByRun::default();
+        let heartbeats = ByRun::default();
+        let summaries = ByRun::default();
+        let timeline_entries = ByRun::default();
+        let tasks = ByRun::default();
+        let executions = ByRun::default();
+        let attempts = ByRun::default();
+        let timers = ByRun::default();
+        let commands = ByRun::default();
+        let signals = ByRun::default();
+        let updates = ByRun::default();
+        let failures = ByRun::default();
+        let messages = ByRun::default();
+        let wait_entries = ByRun::default();
+        let timer_entries = ByRun::default();
+        let lineage_entries = ByRun::default();
         let end_of_timeline = match (timeline, which) {
             (TimelineCache::Presence, Which::One(_)) => " order by sequence limit 1",
             _ => " order by sequence, history_event_id",
         };
         let mut questions = vec![
-            of.links(&mut links),
-            of.table::<RunSummary>("id", "", &mut summaries),
-            of.run::<TimelineEntry>(end_of_timeline, &mut timeline_entries),
-            of.run::<CommandRow>(" order by command_sequence, created_at, id", &mut commands),
+            of.links(&links),
+            of.table::<RunSummary>("id", "", &summaries),
+            of.run::<TimelineEntry>(end_of_timeline, &timeline_entries),
+            of.run::<CommandRow>(" order by command_sequence, created_at, id", &commands),
             of.run::<SignalRow>(
                 " order by command_sequence, received_at, created_at, id",
-                &mut signals,
+                &signals,
             ),
             of.run::<UpdateRow>(
                 " order by command_sequence, accepted_at, created_at, id",
-                &mut updates,
+                &updates,
             ),
-            of.run::<FailureRecord>(" order by created_at desc", &mut failures),
-            of.run::<LineageEntry>(" order by position", &mut lineage_entries),
+            of.run::<FailureRecord>(" order by created_at desc", &failures),
+            of.run::<LineageEntry>(" order by position", &lineage_entries),
         ];
         if let Which::One(id) = which {
             let mut q = snapshot.statement();
             extras::push_free_form(&mut q, id);
-            questions.push(Question::rows(q, &mut free_form));
+            questions.push(of.rows(q, &free_form));
         }
         if extent != Extent::Head {
             if known.is_empty() || known.len() < runs.len() {
-                questions.push(of.run::<HistoryEvent>(" order by sequence", &mut events));
+                questions.push(of.run::<HistoryEvent>(" order by sequence", &events));
             }
             let mut q = snapshot.statement();
             push_heartbeats(&mut q);
             questions.extend([
-                Question::rows(q, &mut heartbeats),
-                of.run::<TaskRow>("", &mut tasks),
-                of.run::<ExecutionRow>(" order by sequence", &mut executions),
-                of.run::<AttemptRow>("", &mut attempts),
-                of.run::<TimerRow>(" order by sequence", &mut timers),
-                of.run::<MessageRow>(" order by stream_key, sequence", &mut messages),
-                of.run::<WaitEntry>(" order by position", &mut wait_entries),
-                of.run::<TimerEntry>(" order by position", &mut timer_entries),
+                of.rows(q, &heartbeats),
+                of.run::<TaskRow>("", &tasks),
+                of.run::<ExecutionRow>(" order by sequence", &executions),
+                of.run::<AttemptRow>("", &attempts),
+                of.run::<TimerRow>(" order by sequence", &timers),
+                of.run::<MessageRow>(" order by stream_key, sequence", &messages),
+                of.run::<WaitEntry>(" order by position", &wait_entries),
+                of.run::<TimerEntry>(" order by position", &timer_entries),
             ]);
         }
         snapshot.ask(questions).await?;
@@ -239,6 +239,7 @@ impl RunRows {
             });
         }
         let mut related = ByRun::default();
+        let heartbeats: Vec<Row> = heartbeats.take(ALL);
         if extent != Extent::Head {
             related = of.related(snapshot, &begun).await?;
         }
@@ -249,7 +250,7 @@ impl RunRows {
                 summary: summaries.take(id),
                 events: begun.events,
                 links: begun.links,
-                free_form: std::mem::take(&mut free_form),
+                free_form: free_form.take(ALL),
                 related: related.take(id),
                 timeline_entries: timeline_entries.take(id),
                 tasks: tasks.take(id),
@@ -310,6 +311,9 @@ impl RunRows {
     }
 }
 
+/// Where rows are kept that are not one run's.
+const ALL: &str = "";
+
 /// The column that says whose a row is, where rows of several runs come together.
 const OWNER: &str = "owner_run_id";
 
@@ -344,35 +348,44 @@ struct Tables<'w> {
 
 impl Tables<'_> {
     /// The rows of a table whose `key` names the run.
-    fn table<'l, T: Stored>(
+    fn table<T: Stored + 'static>(
         &self,
         key: &'static str,
         end: &'static str,
-        lots: &'l mut ByRun<Lot<T>>,
-    ) -> Question<'l> {
+        lots: &ByRun<Lot<T>>,
+    ) -> Question {
         let mut q = self.blank.clone();
         q.push("select ").push(T::COLUMNS);
         self.push_owner(&mut q, key);
         q.push(" from {").push(T::TABLE).push("} where ");
         self.which.push(&mut q, key);
         q.push(end);
-        let extent = self.extent;
+        let (extent, room, lots) = (self.extent, self.room, lots.clone());
         match self.which {
             Which::One(id) => {
-                let lot = lots.0.entry(id.to_owned()).or_insert_with(|| extent.lot());
-                let room = self.room;
-                Question::new(q, move |row| lot.take(row, room))
+                let id = id.to_owned();
+                Question::new(q, move |row| {
+                    lots.with(&id, || extent.lot(), |lot| lot.take(row, room))
+                })
             }
             Which::Range { .. } => Question::new(q, move |row| {
                 let owner = row.peek(OWNER).unwrap_or_default().to_owned();
-                let lot = lots.0.entry(owner).or_insert_with(|| extent.lot());
-                lot.take(row, 0)
+                lots.with(&owner, || extent.lot(), |lot| lot.take(row, 0))
             }),
         }
     }
 
-    fn run<'l, T: Stored>(&self, end: &'static str, lots: &'l mut ByRun<Lot<T>>) -> Question<'l> {
+    fn run<T: Stored + 'static>(&self, end: &'static str, lots: &ByRun<Lot<T>>) -> Question {
         self.table("workflow_run_id", end, lots)
+    }
+
+    /// Rows as they are, of all runs alike.
+    fn rows(&self, q: Statement, rows: &ByRun<Vec<Row>>) -> Question {
+        let rows = rows.clone();
+        Question::new(q, move |row| {
+            rows.with(ALL, Vec::new, |rows| rows.push(row));
+            Ok(())
+        })
     }
 
     /// Of several runs, each row says whose it is.
@@ -399,7 +412,7 @@ impl Tables<'_> {
         q
     }
 
-    fn links<'l>(&self, links: &'l mut ByRun<Vec<Row>>) -> Question<'l> {
+    fn links(&self, links: &ByRun<Vec<Row>>) -> Question {
         let mut q = self.blank.clone();
         // Two lookups instead of an `or`, which would scan on some planners.
         q.push("select ").push(LinkRow::COLUMNS);
@@ -411,14 +424,19 @@ impl Tables<'_> {
         q.push(" from {workflow_links} where ");
         self.which.push(&mut q, "child_workflow_run_id");
         q.push(" and parent_workflow_run_id <> child_workflow_run_id");
-        match self.which {
-            Which::One(id) => Question::rows(q, links.0.entry(id.to_owned()).or_default()),
-            Which::Range { .. } => Question::new(q, |row| {
-                let owner = row.peek(OWNER).unwrap_or_default().to_owned();
-                links.0.entry(owner).or_default().push(row);
-                Ok(())
-            }),
-        }
+        let links = links.clone();
+        let one = match self.which {
+            Which::One(id) => Some(id.to_owned()),
+            Which::Range { .. } => None,
+        };
+        Question::new(q, move |row| {
+            let owner = one
+                .as_deref()
+                .or_else(|| row.peek(OWNER))
+                .unwrap_or_default();
+            links.with(&owner.to_owned(), Vec::new, |links| links.push(row));
+            Ok(())
+        })
     }
 
     /// The runs related to each, in one statement.
@@ -428,10 +446,10 @@ impl Tables<'_> {
         runs: &[Begun],
     ) -> Result<ByRun<Vec<Row>>, DbError> {
         let mut q = self.blank.clone();
-        let mut by_run = ByRun::default();
+        let by_run = ByRun::default();
         if let (Which::One(id), [run]) = (self.which, runs) {
             push_related(&mut q, run.instance(), Some(id), &run.others);
-            by_run.0.insert(id.to_owned(), snapshot.fetch(q).await?);
+            by_run.set(id, snapshot.fetch(q).await?);
             return Ok(by_run);
         }
         let of = |run: &Begun| {
@@ -452,10 +470,7 @@ impl Tables<'_> {
         for run in runs {
             let rows = of(run);
             let rows = rows.iter().filter_map(|instance| of_instance.get(instance));
-            by_run.0.insert(
-                run.version.run_id.clone(),
-                rows.flatten().cloned().collect(),
-            );
+            by_run.set(&run.version.run_id, rows.flatten().cloned().collect());
         }
         Ok(by_run)
     }
