@@ -22,10 +22,12 @@ use crate::{
 const READ_WHOLE: &[(&str, usize)] = &[
     // How many attempts failed.
     ("activity_attempts", 1),
-    // `workflow_runs`: which are held by a sticky worker.
+    // The first thousand of them, twice: fewer attempts than the most of those are no record.
+    ("activity_executions", 2),
+    // `workflow_runs`: which have not begun.
     ("r", 1),
-    // The largest of everything; then the week, grouped, and the rare states.
-    ("workflow_run_summaries", 2),
+    // The largest of everything, the week and the rare states, in one.
+    ("workflow_run_summaries", 1),
     // Made or dispatched in the last minute.
     ("workflow_tasks", 1),
     // A handful: those that fell silent.

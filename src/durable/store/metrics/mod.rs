@@ -83,6 +83,7 @@ pub async fn count(
     sections: &mut Sections,
 ) -> Result<Counted, DbError> {
     let scope = Scope::new(now, config, namespace);
+    alone(snapshot).await?;
     sections.enter("runs");
     let summaries = runs::count(snapshot, &scope).await?;
     let longest_wait = runs::longest_wait(snapshot, &scope).await?;
@@ -130,6 +131,17 @@ pub async fn count(
         workers,
         near_limits,
     })
+}
+
+/// PostgreSQL would take several processes to each pass over a table: sooner done, at the cost of
+/// more work and of processors the engine could use.
+async fn alone(snapshot: &mut Snapshot) -> Result<(), DbError> {
+    if snapshot.dialect() == Dialect::Postgres {
+        let mut q = snapshot.statement();
+        q.push("select set_config('max_parallel_workers_per_gather', '0', true) as workers");
+        snapshot.fetch(q).await?;
+    }
+    Ok(())
 }
 
 /// Declares what one aggregate row holds: `int` is never null, `time`, `text` may be.

@@ -3,10 +3,10 @@
 use super::{
     counted,
     sql::{self, Scope},
-    week::{ClosedGroup, HourGroup, TypeGroup, week},
+    week::{ClosedGroup, HourGroup, TypeGroup, Week, entry, matters},
 };
 use crate::{
-    db::{DbError, Row, Snapshot},
+    db::{DbError, Dialect, Row, Snapshot},
     durable::stored::{Notices, RunSummary, Stamp},
 };
 
@@ -88,9 +88,11 @@ pub(super) struct Summaries {
     pub most_exceptions: Option<RunSummary>,
 }
 
-/// Index only, along `(status)`.
+/// Index only, along `(status)`. What is left of all runs is the many that completed.
 const STATUSES: &str = "select status, count(*) as runs from {workflow_run_summaries} \
-    where 1 = 1:and_ns group by status order by status";
+    where status < 'completed':and_ns group by status \
+    union all select status, count(*) as runs from {workflow_run_summaries} \
+    where status > 'completed':and_ns group by status";
 
 /// Few rows each, every one along an index of its own.
 const FEW: &str = "select \
@@ -103,7 +105,11 @@ const FEW: &str = "select \
     (select count(*) from {workflow_run_summaries} where sort_timestamp >= :hour_utc:and_ns) \
       + (select count(*) from {workflow_run_summaries} where sort_timestamp is null and created_at >= :hour:and_ns) as flows_past_hour, \
     (select count(*) from {workflow_run_summaries} where status_bucket = 'failed':and_ns) as failed_bucket, \
-    (select min(started_at) from {workflow_run_summaries} where status = 'pending':and_ns) as oldest_pending_started_at";
+    (select min(started_at) from {workflow_run_summaries} where status = 'pending':and_ns) as oldest_pending_started_at, \
+    (select max(duration_ms) from (select duration_ms from {workflow_run_summaries} \
+      where status_bucket = 'completed':and_ns limit 1000) sampled) as long_duration_ms, \
+    (select max(exception_count) from (select exception_count from {workflow_run_summaries} \
+      where status_bucket = 'failed':and_ns limit 1000) sampled) as many_exceptions";
 
 /// Along `(status_bucket)`: open runs only.
 const OPEN: &str = "select count(*) as running, \
@@ -114,22 +120,81 @@ const OPEN: &str = "select count(*) as running, \
     count(case when wait_started_at < :minutes30 then 1 end) as long_waits \
     from {workflow_run_summaries} where status_bucket = 'running':and_ns";
 
-/// What no index knows, of all runs there ever were.
-const PASS: &str = "select max(history_event_count) as max_event_count, \
-    max(history_size_bytes) as max_size_bytes, \
-    max(history_fan_out) as max_fan_out, \
-    max(duration_ms) as longest_duration_ms, \
-    max(exception_count) as most_exceptions, \
-    min(updated_at) as oldest_updated_at, \
-    max(updated_at) as newest_updated_at, \
-    count(case when status = 'failed' and updated_at >= :week then 1 end) as failed_flows_past_week \
-    from {workflow_run_summaries} where 1 = 1:and_ns";
+/// What no index knows, of all runs there ever were. Only runs at least as long as a long one, and
+/// with at least as many exceptions as one with many, are put in order for a record.
+macro_rules! largest {
+    () => {
+        "count(*) as total, \
+         max(history_event_count) as max_event_count, \
+         max(history_size_bytes) as max_size_bytes, \
+         max(history_fan_out) as max_fan_out, \
+         min(updated_at) as oldest_updated_at, \
+         max(updated_at) as newest_updated_at, \
+         count(case when status = 'failed' and :plain(updated_at) >= :week then 1 end) as failed_flows_past_week, \
+         max(case when duration_ms >= :long then :longest_run end) as longest, \
+         max(case when exception_count >= :many then :troubled_run end) as most_exceptions"
+    };
+}
+
+/// All of that, and the runs of the week, in one pass.
+const PASS: &[&str] = &[concat!(
+    "select ",
+    largest!(),
+    ", :list(",
+    entry!(),
+    ":list_end filter (where ",
+    matters!(),
+    ") as entries from {workflow_run_summaries} where 1 = 1:and_ns"
+)];
+
+/// MySQL hands out no text longer than a packet: a list for each of many groups, in a pass of its own.
+const PASSES: &[&str] = &[
+    concat!(
+        "select ",
+        largest!(),
+        " from {workflow_run_summaries} where 1 = 1:and_ns"
+    ),
+    concat!(
+        "select :list(",
+        entry!(),
+        ":list_end as entries from {workflow_run_summaries} where (",
+        matters!(),
+        "):and_ns group by workflow_type, status, status_bucket"
+    ),
+];
 
 pub(super) async fn count(
     snapshot: &mut Snapshot,
     scope: &Scope<'_>,
 ) -> Result<Summaries, DbError> {
-    let statuses = sql::all(snapshot, scope, STATUSES, StatusGroup::read).await?;
+    let mut statuses = sql::all(snapshot, scope, STATUSES, StatusGroup::read).await?;
+    // Every part reads its own columns of the one row these make.
+    let mut row = Merged::default();
+    for template in [FEW, OPEN] {
+        let q = sql::statement(snapshot, scope, template);
+        row.0.extend(snapshot.fetch_one(q).await?);
+    }
+    let long = row.opt_int("long_duration_ms")?.unwrap_or(0);
+    let many = row.opt_int("many_exceptions")?.unwrap_or(0).max(1);
+    let values = [("long", long.into()), ("many", many.into())];
+    let templates = match snapshot.dialect() {
+        Dialect::Sqlite | Dialect::Postgres => PASS,
+        Dialect::MySql => PASSES,
+    };
+    for template in templates {
+        let q = sql::statement_with(snapshot, scope, template, &values);
+        row.0.extend(snapshot.fetch(q).await?);
+    }
+    let week = Week::of(snapshot, row.texts("entries")?).await;
+    let total = row.int("total")?;
+    let other: i64 = statuses.iter().map(|group| group.runs).sum();
+    if total > other {
+        statuses.push(StatusGroup {
+            status: Some("completed".to_owned()),
+            runs: total - other,
+        });
+    }
+    statuses.sort_by(|a, b| a.status.cmp(&b.status));
     let of = |status: &str| {
         let groups = statuses.iter();
         groups
@@ -137,21 +202,13 @@ pub(super) async fn count(
             .map(|group| group.runs)
             .sum()
     };
-    // Every part reads its own columns of the one row these three make.
-    let mut row = Merged::default();
-    for template in [FEW, OPEN, PASS] {
-        let q = sql::statement(snapshot, scope, template);
-        row.0.extend(snapshot.fetch_one(q).await?);
-    }
-    let longest = row.opt_int("longest_duration_ms")?;
-    let most = row.opt_int("most_exceptions")?.filter(|most| *most > 0);
-    let week = week(snapshot, scope, longest, most).await?;
-    let records = by_id(snapshot, [&week.longest, &week.most_exceptions]).await?;
+    let longest = id_of(row.opt_text("longest")?);
+    let most_exceptions = id_of(row.opt_text("most_exceptions")?);
+    let records = by_id(snapshot, [&longest, &most_exceptions]).await?;
     let record = |id: &Option<String>| {
         let id = id.as_ref()?;
         records.iter().find(|run| run.id == *id).cloned()
     };
-    let total = statuses.iter().map(|group| group.runs).sum();
     Ok(Summaries {
         runs: RunCounts {
             total,
@@ -199,12 +256,17 @@ pub(super) async fn count(
             open_compatibility_blocked: week.open.compatibility_blocked,
         },
         statuses,
-        longest_duration: record(&week.longest),
-        most_exceptions: record(&week.most_exceptions),
+        longest_duration: record(&longest),
+        most_exceptions: record(&most_exceptions),
         hours: week.hours,
         closed: week.closed,
         types: week.types,
     })
+}
+
+/// The run that holds a record, which is named last in its key.
+fn id_of(record: Option<String>) -> Option<String> {
+    Some(record?.splitn(4, '!').nth(3)?.to_owned())
 }
 
 /// The runs of these ids, those there are.
@@ -239,6 +301,18 @@ impl Merged {
             .map(|row| row.opt_int(column))
             .transpose()?;
         Ok(found.flatten())
+    }
+
+    fn opt_text(&mut self, column: &'static str) -> Result<Option<String>, DbError> {
+        Ok(self.texts(column)?.pop())
+    }
+
+    /// Of every row that has such a column.
+    fn texts(&mut self, column: &'static str) -> Result<Vec<String>, DbError> {
+        let rows = self.0.iter_mut();
+        rows.filter(|row| row.cells().any(|(name, _)| name == column))
+            .filter_map(|row| row.opt_text(column).transpose())
+            .collect()
     }
 
     fn int(&mut self, column: &'static str) -> Result<i64, DbError> {

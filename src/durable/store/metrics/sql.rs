@@ -146,28 +146,52 @@ fn insert(q: &mut Statement, scope: &Scope<'_>, word: &str) {
     };
 }
 
+/// Greatest for the run that is first by this number, `sort_timestamp`, `created_at` and `id`, all
+/// descending: nulls come first in PostgreSQL's descending order and last in that of the others.
+macro_rules! record {
+    ($dialect:expr, $number:literal) => {
+        $dialect.pick(
+            concat!(
+                "concat(substr('0000000000000000000' || ",
+                $number,
+                ", -19), '!', sort_timestamp, '!', created_at, '!', id)"
+            ),
+            concat!(
+                "(lpad(",
+                $number,
+                "::text, 19, '0') || '!' || coalesce(sort_timestamp::text, '~') || '!' || \
+                 coalesce(created_at::text, '~') || '!' || id) collate \"C\""
+            ),
+            concat!(
+                "cast(concat(lpad(",
+                $number,
+                ", 19, '0'), '!', coalesce(sort_timestamp, ''), '!', coalesce(created_at, ''), '!', id) as binary)"
+            ),
+        )
+    };
+}
+
 /// What the databases write differently.
 fn spelling(dialect: Dialect, word: &str) -> &'static str {
     match word {
         "integer" => dialect.pick("integer", "bigint", "signed"),
         "same" => dialect.pick(" is ", " is not distinct from ", " <=> "),
-        // Keeps SQLite from an index on a column that nearly all rows share.
+        // Keeps SQLite from an index on a column that nearly all rows share, and from trying at
+        // every row whether the text of a time is a number.
         "plain" => dialect.pick("+", "", ""),
-        // `:list(…:list_end` is all values that are not null, with commas between.
+        // `:list(…:list_end` is all values that are not null, one after the other;
         "list" => dialect.pick("group_concat", "string_agg", "group_concat"),
-        "list_end" => dialect.pick(")", ", ',')", ")"),
+        "list_end" => dialect.pick(", '\u{1e}')", ", '\u{1e}')", " separator '\u{1e}')"),
+        // `:join(… :glue …)` one text of several.
+        "join" => dialect.pick("concat", "", "concat"),
+        "glue" => dialect.pick(",", "||", ","),
         "as_text" => dialect.pick("", "::text", ""),
-        // Greatest for the run that is first by `sort_timestamp desc, created_at desc, id desc`:
-        // nulls come first in PostgreSQL's descending order and last in that of the others.
-        "record" => dialect.pick(
-            "coalesce(sort_timestamp, '') || '!' || coalesce(created_at, '') || '!' || id",
-            "(coalesce(sort_timestamp::text, '~') || '!' || coalesce(created_at::text, '~') || '!' || id) collate \"C\"",
-            "cast(concat(coalesce(sort_timestamp, ''), '!', coalesce(created_at, ''), '!', id) as binary)",
-        ),
+        "longest_run" => record!(dialect, "duration_ms"),
+        "troubled_run" => record!(dialect, "exception_count"),
         "closed_hour" => dialect.pick(
-            "substr(closed_at, 1, 13) || ':00:00'",
-            "date_trunc('hour', closed_at)::text",
-            "date_format(closed_at, '%Y-%m-%d %H:00:00')",
+            "substr(closed_at, 1, 13)",
+            "left(closed_at::text, 13)",
+            "substr(closed_at, 1, 13)",
         ),
         "local" => dialect.pick(
             "(x.activity_options like '%local%' and case when json_valid(x.activity_options) \

@@ -220,14 +220,32 @@ pub(super) async fn open(
     sql::all(snapshot, scope, OPEN, group).await
 }
 
-/// No index knows when a task was made or dispatched: one pass over all of them.
-const RECENT: &str = "select \
-    count(case when created_at >= :minute then 1 end) as tasks_added_last_minute, \
-    count(case when last_dispatched_at >= :minute then 1 end) as tasks_dispatched_last_minute, \
-    count(case when sticky_claimed_at >= :minute and task_type = 'workflow' and sticky_replay_mode = 'sticky_hit_expected' then 1 end) as hit_expected_last_minute, \
-    count(case when sticky_claimed_at >= :minute and task_type = 'workflow' and sticky_replay_mode = 'forced_cold_replay' then 1 end) as forced_cold_replay_last_minute, \
-    count(case when sticky_claimed_at >= :minute and task_type = 'workflow' and sticky_replay_mode = 'cold_replay' then 1 end) as cold_replay_last_minute \
-    from {workflow_tasks} where (created_at >= :minute or last_dispatched_at >= :minute or sticky_claimed_at >= :minute):and_ns_x";
+macro_rules! claimed {
+    ($how:literal, $name:literal) => {
+        concat!(
+            "(select count(*) from {workflow_tasks} where sticky_claimed_at >= :minute \
+             and task_type = 'workflow' and :plain(sticky_replay_mode) = '",
+            $how,
+            "':and_ns_x) as ",
+            $name
+        )
+    };
+}
+
+/// Claims along `(sticky_claimed_at)`. No index knows when a task was made or dispatched: one pass
+/// over all of them.
+const RECENT: &str = concat!(
+    "select ",
+    claimed!("sticky_hit_expected", "hit_expected_last_minute"),
+    ", ",
+    claimed!("forced_cold_replay", "forced_cold_replay_last_minute"),
+    ", ",
+    claimed!("cold_replay", "cold_replay_last_minute"),
+    ", count(case when created_at >= :minute then 1 end) as tasks_added_last_minute, \
+     count(case when last_dispatched_at >= :minute then 1 end) as tasks_dispatched_last_minute \
+     from {workflow_tasks} \
+     where (:plain(created_at) >= :minute or :plain(last_dispatched_at) >= :minute):and_ns_x"
+);
 
 pub(super) async fn recent(
     snapshot: &mut Snapshot,

@@ -57,28 +57,28 @@ pub(super) async fn schedules(
 macro_rules! start_of {
     ($what:literal) => {
         concat!(
-            "case when r.status = 'pending' then (select ",
+            "(select ",
             $what,
             " from {workflow_commands} c where c.workflow_run_id = r.id \
              and :plain(c.command_type) = 'start' and :plain(c.status) = 'accepted' \
-             and c.outcome = 'started_new') end"
+             and c.outcome = 'started_new')"
         )
     };
 }
 
-/// Rows along an index; then one pass, because none knows a run's status: from the few runs that
-/// are pending to their commands, not the other way round.
+/// Rows along an index, held runs along `(sticky_until)`; then one pass, because none knows a run's
+/// status: from the few runs that are pending to their commands, not the other way round.
 const RUN_TABLE: &str = concat!(
     "select (select count(*) from {workflow_runs} r where 1 = 1:and_ns_r) as runs, \
-     count(case when r.sticky_until > :now and r.sticky_worker_id is not null \
-       and r.status not in ('completed', 'failed', 'cancelled', 'terminated') then 1 end) as active_sticky_runs, \
+     (select count(*) from {workflow_runs} r where r.sticky_until > :now and r.sticky_worker_id is not null \
+       and r.status not in ('completed', 'failed', 'cancelled', 'terminated'):and_ns_r) as active_sticky_runs, \
      cast(sum(",
     start_of!("count(*)"),
     ") as :integer) as pending_commands, \
      min(",
     start_of!("min(c.accepted_at)"),
     ") as oldest_accepted_at \
-     from {workflow_runs} r where (r.status = 'pending' or r.sticky_until > :now):and_ns_r"
+     from {workflow_runs} r where r.status = 'pending':and_ns_r"
 );
 
 pub(super) async fn run_table(

@@ -1,12 +1,12 @@
-//! The week's runs, the few in a rare state, and those that hold a record: one pass over
-//! `workflow_run_summaries`, because no index knows when a run closed or what state it is in.
+//! The week's runs and those that are still open, of `workflow_run_summaries`: no index knows when
+//! a run closed or what state it is in.
+//!
+//! The database does not group them, it lists them: sorting or hashing them by type, status and
+//! hour costs it several times what the pass over the table does.
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{
-    counted,
-    sql::{self, Scope},
-};
+use super::counted;
 use crate::{
     db::{DbError, Dialect, Snapshot},
     durable::stored::Stamp,
@@ -52,19 +52,9 @@ counted! {
         oldest_compatibility_blocked_started_at: time,
         compatibility_blocked_without_time: int,
     }
-
-    /// Runs of one type that stand alike, and what is asked of them.
-    Group {
-        workflow_type: text,
-        created: int,
-        hours: text,
-        durations: text,
-        longest: text,
-        most_exceptions: text,
-    }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub(super) struct Week {
     pub hours: Vec<HourGroup>,
     pub closed: Vec<ClosedGroup>,
@@ -73,205 +63,257 @@ pub(super) struct Week {
     pub rare: Rare,
     /// Those of them that are open: what a list of them looks at.
     pub open: Rare,
-    /// Ids of the runs that took longest and that have most exceptions.
-    pub longest: Option<String>,
-    pub most_exceptions: Option<String>,
 }
 
-macro_rules! blocked {
+/// The runs listed. Those that closed are the many, and the engine calls the state of all of them
+/// `closed`.
+macro_rules! matters {
     () => {
-        "liveness_state in ('workflow_task_waiting_for_compatible_worker', \
-          'activity_task_waiting_for_compatible_worker', 'timer_task_waiting_for_compatible_worker')"
+        ":plain(closed_at) >= :week or :plain(created_at) >= :week or liveness_state <> 'closed'"
     };
 }
 
-/// Grouped by few keys, hours and durations as lists: sorting by the hour as well would cost more
-/// than all the rest. Runs that closed are the many, and the engine calls the state of all of
-/// them `closed`.
-const WEEK: &str = concat!(
-    "select workflow_type, status, status_bucket, \
-     count(case when created_at >= :week then 1 end) as created, \
-     count(case when closed_at >= :week then 1 end) as past_week, \
-     count(case when closed_at >= :day then 1 end) as past_day, \
-     count(case when closed_at >= :hour then 1 end) as past_hour, \
-     :list(case when closed_at >= :week then :closed_hour end:list_end as hours, \
-     :list(case when created_at >= :week and status = 'completed' then duration_ms:as_text end:list_end as durations, \
-     count(case when liveness_state = 'repair_needed' then 1 end) as repair_needed, \
-     min(case when liveness_state = 'repair_needed' then coalesce(updated_at, started_at) end) as oldest_repair_needed_at, \
-     count(case when liveness_state in ('workflow_task_claim_failed', 'activity_task_claim_failed', 'timer_task_claim_failed') then 1 end) as claim_failed, \
-     count(case when ",
-    blocked!(),
-    " then 1 end) as compatibility_blocked, \
-     min(case when ",
-    blocked!(),
-    " then coalesce(wait_started_at, next_task_at) end) as oldest_compatibility_blocked_started_at, \
-     count(case when ",
-    blocked!(),
-    " and coalesce(wait_started_at, next_task_at) is null then 1 end) as compatibility_blocked_without_time, \
-     max(case when duration_ms = :longest then :record end) as longest, \
-     max(case when exception_count = :most then :record end) as most_exceptions \
-     from {workflow_run_summaries} \
-     where (closed_at >= :week or created_at >= :week or liveness_state <> 'closed' \
-       or duration_ms = :longest or exception_count = :most):and_ns \
-     group by workflow_type, status, status_bucket",
-);
+/// One run as [`Entry`] takes it apart.
+macro_rules! entry {
+    () => {
+        ":join(case when :plain(created_at) >= :week then '1' else '0' end \
+         :glue case when :plain(closed_at) >= :hour then '3' when :plain(closed_at) >= :day then '2' \
+           when :plain(closed_at) >= :week then '1' else '0' end \
+         :glue coalesce(:closed_hour, '') \
+         :glue '\u{1f}' :glue coalesce(duration_ms:as_text, '') \
+         :glue '\u{1f}' :glue status \
+         :glue '\u{1f}' :glue status_bucket \
+         :glue case when liveness_state <> 'closed' then :join('\u{1f}' :glue liveness_state :glue '\u{1f}' \
+           :glue coalesce(case when liveness_state = 'repair_needed' then coalesce(updated_at, started_at) \
+             else coalesce(wait_started_at, next_task_at) end:as_text, '')) else '\u{1f}\u{1f}' end \
+         :glue '\u{1f}' :glue workflow_type)"
+    };
+}
+pub(super) use {entry, matters};
 
-/// Given the longest duration and the highest number of exceptions of any run.
-pub(super) async fn week(
-    snapshot: &mut Snapshot,
-    scope: &Scope<'_>,
-    longest: Option<i64>,
-    most: Option<i64>,
-) -> Result<Week, DbError> {
-    let values = [("longest", longest.into()), ("most", most.into())];
-    let q = sql::statement_with(snapshot, scope, WEEK, &values);
-    let groups = snapshot
-        .fetch_as(q, |row| {
-            Ok((Group::read(row)?, ClosedGroup::read(row)?, Rare::read(row)?))
-        })
-        .await?;
-    let mut fold = Fold::new(snapshot.dialect());
-    for (group, closed, rare) in groups {
-        let hours = tally(group.hours.as_deref().unwrap_or_default());
-        for (hour, runs) in hours {
-            let hour = snapshot.stored_time(hour).map(Stamp);
-            fold.add_hour(hour, closed.status_bucket.as_deref(), runs);
-        }
-        fold.rare.add(&rare);
-        if closed.status_bucket.as_deref() == Some("running") {
-            fold.open.add(&rare);
-        }
-        fold.add(group, closed);
-    }
-    Ok(fold.finish())
+/// What is asked of one run.
+#[derive(Clone, Copy, Debug)]
+struct Entry<'e> {
+    /// Within the week.
+    created: bool,
+    /// Within the hour: 3, the day: 2, the week: 1.
+    closed: u8,
+    hour: &'e str,
+    duration_ms: Option<i64>,
+    status: &'e str,
+    status_bucket: &'e str,
+    /// Nothing where it is closed.
+    liveness_state: &'e str,
+    /// Since when it needs repair, or waits; nothing where that is not known.
+    since: &'e str,
+    workflow_type: &'e str,
 }
 
-/// How often each entry stands in a list.
-fn tally(list: &str) -> HashMap<&str, i64> {
-    let mut tally = HashMap::new();
-    for entry in list.split(',').filter(|entry| !entry.is_empty()) {
-        *tally.entry(entry).or_default() += 1;
-    }
-    tally
-}
-
-/// Adds groups up by what each number asks for.
-struct Fold {
-    dialect: Dialect,
-    hours: BTreeMap<(Option<Stamp>, Option<String>), i64>,
-    closed: Vec<ClosedGroup>,
-    types: BTreeMap<String, (TypeGroup, Vec<i64>)>,
-    rare: Rare,
-    open: Rare,
-    longest: Option<String>,
-    most_exceptions: Option<String>,
-}
-
-impl Fold {
-    fn new(dialect: Dialect) -> Self {
-        Self {
-            dialect,
-            hours: BTreeMap::new(),
-            closed: Vec::new(),
-            types: BTreeMap::new(),
-            rare: Rare::default(),
-            open: Rare::default(),
-            longest: None,
-            most_exceptions: None,
-        }
-    }
-
-    fn add_hour(&mut self, hour: Option<Stamp>, bucket: Option<&str>, runs: i64) {
-        let key = (hour, bucket.map(str::to_owned));
-        *self.hours.entry(key).or_default() += runs;
-    }
-
-    fn add(&mut self, mut group: Group, closed: ClosedGroup) {
-        // A greater key stands earlier in the engine's order.
-        self.longest = self.longest.take().max(group.longest.take());
-        self.most_exceptions = self
-            .most_exceptions
-            .take()
-            .max(group.most_exceptions.take());
-        if group.created > 0 {
-            self.add_type(group, closed.status.as_deref());
-        }
-        if closed.past_week > 0 {
-            self.closed.push(closed);
-        }
-    }
-
-    fn add_type(&mut self, group: Group, status: Option<&str>) {
-        let name = group.workflow_type.unwrap_or_default();
-        // Two spellings are one type to a database that compares without case.
-        let key = match self.dialect {
-            Dialect::MySql => name.to_lowercase(),
-            Dialect::Sqlite | Dialect::Postgres => name.clone(),
+impl<'e> Entry<'e> {
+    fn of(entry: &'e str) -> Option<Self> {
+        let mut fields = entry.splitn(7, '\u{1f}');
+        let (when, hour) = fields.next()?.split_at_checked(2)?;
+        let [created, closed] = when.as_bytes() else {
+            return None;
         };
-        let (of_type, durations) = self.types.entry(key).or_default();
-        of_type.workflow_type.get_or_insert(name);
-        of_type.total_runs += group.created;
-        match status {
-            Some("completed") => of_type.completed += group.created,
-            Some("failed") => of_type.failed += group.created,
-            Some("cancelled") => of_type.cancelled += group.created,
-            Some("terminated") => of_type.terminated += group.created,
-            _ => {}
+        Some(Self {
+            created: *created == b'1',
+            closed: closed.wrapping_sub(b'0'),
+            hour,
+            duration_ms: fields.next()?.parse().ok(),
+            status: fields.next()?,
+            status_bucket: fields.next()?,
+            liveness_state: fields.next()?,
+            since: fields.next()?,
+            workflow_type: fields.next()?,
+        })
+    }
+}
+
+impl Week {
+    pub(super) async fn of(snapshot: &Snapshot, lists: Vec<String>) -> Self {
+        let dialect = snapshot.dialect();
+        // A busy week has hundreds of thousands of runs: too long for a thread others wait for.
+        let sums = tokio::task::spawn_blocking(move || Sums::of(&lists, dialect));
+        let sums = sums
+            .await
+            .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+        sums.week(|text| snapshot.stored_time(text).map(Stamp))
+    }
+}
+
+/// The entries added up by what each number asks for. Times are as they are stored, where the
+/// earlier text is the earlier time.
+#[derive(Debug, Default)]
+struct Sums {
+    /// By hour and bucket.
+    hours: BTreeMap<(String, String), i64>,
+    closed: Vec<ClosedGroup>,
+    types: Vec<TypeGroup>,
+    rare: Troubled,
+    open: Troubled,
+}
+
+#[derive(Debug, Default)]
+struct Troubled {
+    counts: Rare,
+    oldest_repair_needed: Option<String>,
+    oldest_blocked: Option<String>,
+}
+
+impl Sums {
+    fn of(lists: &[String], dialect: Dialect) -> Self {
+        let mut sums = Self::default();
+        let mut closed: HashMap<_, ClosedGroup> = HashMap::new();
+        let mut hours: HashMap<_, i64> = HashMap::new();
+        let mut types: HashMap<&str, OfType> = HashMap::new();
+        let entries = lists.iter().flat_map(|list| list.split('\u{1e}'));
+        for entry in entries.filter_map(Entry::of) {
+            if entry.closed > 0 {
+                let group = closed.entry((entry.status, entry.status_bucket));
+                let group = group.or_default();
+                group.past_week += 1;
+                group.past_day += i64::from(entry.closed >= 2);
+                group.past_hour += i64::from(entry.closed >= 3);
+                *hours.entry((entry.hour, entry.status_bucket)).or_default() += 1;
+            }
+            if entry.created {
+                types.entry(entry.workflow_type).or_default().add(&entry);
+            }
+            if !entry.liveness_state.is_empty() {
+                sums.rare.add(&entry);
+                if entry.status_bucket == "running" {
+                    sums.open.add(&entry);
+                }
+            }
         }
-        let listed = group.durations.unwrap_or_default();
-        durations.extend(listed.split(',').filter_map(|ms| ms.parse::<i64>().ok()));
+        for ((status, bucket), group) in closed {
+            sums.closed.push(ClosedGroup {
+                status: Some(status.to_owned()),
+                status_bucket: Some(bucket.to_owned()),
+                ..group
+            });
+        }
+        for ((hour, bucket), runs) in hours {
+            let key = (format!("{hour}:00:00"), bucket.to_owned());
+            sums.hours.insert(key, runs);
+        }
+        sums.types = busiest(types, dialect);
+        sums
     }
 
-    fn finish(self) -> Week {
-        let mut types: Vec<TypeGroup> = self
-            .types
-            .into_values()
-            .map(|(of_type, mut durations)| TypeGroup {
-                median_duration_ms: upper_median(&mut durations),
-                ..of_type
-            })
-            .collect();
-        // Of the same size, in the same order on every database.
-        types.sort_by(|a, b| {
-            (b.total_runs, &b.workflow_type).cmp(&(a.total_runs, &a.workflow_type))
-        });
-        types.truncate(TYPES);
-        let id = |record: Option<String>| Some(record?.splitn(3, '!').nth(2)?.to_owned());
+    fn week(self, time: impl Fn(&str) -> Option<Stamp>) -> Week {
+        let hours = self.hours.into_iter();
         Week {
-            hours: self
-                .hours
-                .into_iter()
-                .map(|((hour, status_bucket), runs)| HourGroup {
-                    hour,
-                    status_bucket,
+            hours: hours
+                .map(|((hour, bucket), runs)| HourGroup {
+                    hour: time(&hour),
+                    status_bucket: Some(bucket),
                     runs,
                 })
                 .collect(),
             closed: self.closed,
-            types,
-            rare: self.rare,
-            open: self.open,
-            longest: id(self.longest),
-            most_exceptions: id(self.most_exceptions),
+            types: self.types,
+            rare: self.rare.rare(&time),
+            open: self.open.rare(&time),
         }
     }
 }
 
-impl Rare {
-    fn add(&mut self, other: &Self) {
-        self.repair_needed += other.repair_needed;
-        Stamp::earliest(
-            &mut self.oldest_repair_needed_at,
-            other.oldest_repair_needed_at,
-        );
-        self.claim_failed += other.claim_failed;
-        self.compatibility_blocked += other.compatibility_blocked;
-        Stamp::earliest(
-            &mut self.oldest_compatibility_blocked_started_at,
-            other.oldest_compatibility_blocked_started_at,
-        );
-        self.compatibility_blocked_without_time += other.compatibility_blocked_without_time;
+impl Troubled {
+    fn add(&mut self, entry: &Entry<'_>) {
+        match entry.liveness_state {
+            "repair_needed" => {
+                self.counts.repair_needed += 1;
+                earliest(&mut self.oldest_repair_needed, entry.since);
+            }
+            "workflow_task_claim_failed"
+            | "activity_task_claim_failed"
+            | "timer_task_claim_failed" => self.counts.claim_failed += 1,
+            "workflow_task_waiting_for_compatible_worker"
+            | "activity_task_waiting_for_compatible_worker"
+            | "timer_task_waiting_for_compatible_worker" => {
+                self.counts.compatibility_blocked += 1;
+                self.counts.compatibility_blocked_without_time += i64::from(entry.since.is_empty());
+                earliest(&mut self.oldest_blocked, entry.since);
+            }
+            _ => {}
+        }
     }
+
+    fn rare(self, time: impl Fn(&str) -> Option<Stamp>) -> Rare {
+        let at = |text: Option<String>| time(&text?);
+        Rare {
+            oldest_repair_needed_at: at(self.oldest_repair_needed),
+            oldest_compatibility_blocked_started_at: at(self.oldest_blocked),
+            ..self.counts
+        }
+    }
+}
+
+fn earliest(kept: &mut Option<String>, since: &str) {
+    if !since.is_empty() && kept.as_deref().is_none_or(|kept| since < kept) {
+        *kept = Some(since.to_owned());
+    }
+}
+
+/// Runs of one type, made within the week, and how long those took that completed.
+#[derive(Debug, Default)]
+struct OfType {
+    counts: TypeGroup,
+    durations: Vec<i64>,
+}
+
+impl OfType {
+    fn add(&mut self, entry: &Entry<'_>) {
+        self.counts.total_runs += 1;
+        match entry.status {
+            "completed" => {
+                self.counts.completed += 1;
+                self.durations.extend(entry.duration_ms);
+            }
+            "failed" => self.counts.failed += 1,
+            "cancelled" => self.counts.cancelled += 1,
+            "terminated" => self.counts.terminated += 1,
+            _ => {}
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.counts.total_runs += other.counts.total_runs;
+        self.counts.completed += other.counts.completed;
+        self.counts.failed += other.counts.failed;
+        self.counts.cancelled += other.counts.cancelled;
+        self.counts.terminated += other.counts.terminated;
+        self.durations.extend(other.durations);
+    }
+}
+
+fn busiest(found: HashMap<&str, OfType>, dialect: Dialect) -> Vec<TypeGroup> {
+    let mut merged: BTreeMap<String, OfType> = BTreeMap::new();
+    for (name, of_type) in BTreeMap::from_iter(found) {
+        // Two spellings are one type to a database that compares without case.
+        let key = match dialect {
+            Dialect::MySql => name.to_lowercase(),
+            Dialect::Sqlite | Dialect::Postgres => name.to_owned(),
+        };
+        let kept = merged.entry(key).or_default();
+        kept.counts
+            .workflow_type
+            .get_or_insert_with(|| name.to_owned());
+        kept.merge(of_type);
+    }
+    let mut types: Vec<TypeGroup> = merged
+        .into_values()
+        .map(|mut of_type| TypeGroup {
+            median_duration_ms: upper_median(&mut of_type.durations),
+            ..of_type.counts
+        })
+        .collect();
+    // Of the same size, in the same order on every database.
+    types.sort_by(|a, b| (b.total_runs, &b.workflow_type).cmp(&(a.total_runs, &a.workflow_type)));
+    types.truncate(TYPES);
+    types
 }
 
 /// Of an even number the later of the two in the middle, as the engine takes it.
@@ -287,32 +329,19 @@ fn upper_median(values: &mut [i64]) -> Option<i64> {
 mod tests {
     use super::*;
 
-    fn group(
-        workflow_type: &str,
-        status: &str,
-        runs: i64,
-        durations: &str,
-    ) -> (Group, ClosedGroup) {
-        let group = Group {
-            workflow_type: Some(workflow_type.to_owned()),
-            created: runs,
-            durations: Some(durations.to_owned()),
-            ..Group::default()
+    /// Created and closed, duration, status and bucket, state and since, type.
+    fn week(dialect: Dialect, entries: &[[&str; 7]]) -> Week {
+        let entries: Vec<String> = entries.iter().map(|entry| entry.join("\u{1f}")).collect();
+        let at = |text: &str| {
+            Some(Stamp(
+                format!("{}Z", text.replace(' ', "T")).parse().unwrap(),
+            ))
         };
-        let closed = ClosedGroup {
-            status: Some(status.to_owned()),
-            past_week: runs,
-            ..ClosedGroup::default()
-        };
-        (group, closed)
+        Sums::of(&[entries.join("\u{1e}")], dialect).week(at)
     }
 
-    fn folded(dialect: Dialect, groups: impl IntoIterator<Item = (Group, ClosedGroup)>) -> Week {
-        let mut fold = Fold::new(dialect);
-        for (group, closed) in groups {
-            fold.add(group, closed);
-        }
-        fold.finish()
+    fn made<'t>(workflow_type: &'t str, status: &'t str, duration: &'t str) -> [&'t str; 7] {
+        ["10", duration, status, status, "", "", workflow_type]
     }
 
     #[test]
@@ -329,56 +358,90 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_counted_by_entry() {
-        assert_eq!(tally(""), HashMap::new());
-        assert_eq!(tally("a,b,a"), HashMap::from([("a", 2), ("b", 1)]));
+    fn nothing_listed_is_nothing() {
+        assert_eq!(
+            Sums::of(&[], Dialect::Sqlite).week(|_| None),
+            Week::default()
+        );
+        assert_eq!(
+            Sums::of(&[String::new()], Dialect::Sqlite).week(|_| None),
+            Week::default()
+        );
     }
 
     #[test]
-    fn groups_of_one_type_are_one_type() {
-        let week = folded(
-            Dialect::Postgres,
-            [
-                group("orders", "completed", 2, "30,10"),
-                group("orders", "completed", 1, "20"),
-                group("orders", "failed", 4, ""),
-                group("Orders", "completed", 1, "1"),
-            ],
-        );
-        assert_eq!(week.types.len(), 2);
-        let orders = &week.types[0];
+    fn runs_of_one_type_are_one_type() {
+        let runs = [
+            made("orders", "completed", "30"),
+            made("orders", "completed", "10"),
+            made("orders", "completed", "20"),
+            made("orders", "failed", "5"),
+            made("Orders\u{1f}x", "completed", "1"),
+        ];
+        let sqlite = week(Dialect::Sqlite, &runs);
+        assert_eq!(sqlite.types.len(), 2);
+        let orders = &sqlite.types[0];
         assert_eq!(
             (orders.total_runs, orders.completed, orders.failed),
-            (7, 3, 4)
+            (4, 3, 1)
         );
         assert_eq!(orders.median_duration_ms, Some(20));
-        let week = folded(
-            Dialect::MySql,
-            [
-                group("orders", "failed", 4, ""),
-                group("Orders", "failed", 1, ""),
-            ],
+        assert_eq!(
+            sqlite.types[1].workflow_type.as_deref(),
+            Some("Orders\u{1f}x")
         );
-        assert_eq!(week.types.len(), 1);
+        let spelled = [made("orders", "failed", ""), made("Orders", "failed", "")];
+        assert_eq!(week(Dialect::MySql, &spelled).types.len(), 1);
     }
 
     #[test]
-    fn the_record_is_the_greatest_key() {
-        let holder = |record: &str| {
-            let group = Group {
-                longest: Some(record.to_owned()),
-                ..Group::default()
-            };
-            (group, ClosedGroup::default())
-        };
-        let week = folded(
-            Dialect::Sqlite,
-            [
-                holder("2026-11-15 12:00:00!2026!a"),
-                holder("2026-11-15 12:00:00.5!2026!b!c"),
-                Default::default(),
+    fn a_run_that_closed_counts_in_its_hour_and_in_every_longer_time() {
+        let closed = |when| [when, "1", "cancelled", "failed", "", "", "orders"];
+        let week = week(
+            Dialect::Postgres,
+            &[
+                closed("032026-11-15 11"),
+                closed("022026-11-15 11"),
+                closed("012026-11-09 00"),
+                closed("002026-11-01 00"),
             ],
         );
-        assert_eq!(week.longest.as_deref(), Some("b!c"));
+        let counts = &week.closed[..];
+        assert_eq!(counts.len(), 1);
+        assert_eq!(
+            (counts[0].past_hour, counts[0].past_day, counts[0].past_week),
+            (1, 2, 3)
+        );
+        let hours: Vec<_> = week
+            .hours
+            .iter()
+            .map(|group| (group.hour.unwrap().to_string(), group.runs))
+            .collect();
+        assert_eq!(hours.len(), 2);
+        assert_eq!((hours[0].1, hours[1].1), (1, 2));
+        assert!(week.types.is_empty());
+    }
+
+    #[test]
+    fn trouble_counts_wherever_it_is_and_once_more_where_the_run_is_open() {
+        let blocked = "timer_task_waiting_for_compatible_worker";
+        let run = |bucket, state, since| ["00", "", "running", bucket, state, since, "orders"];
+        let week = week(
+            Dialect::MySql,
+            &[
+                run("running", "repair_needed", "2026-11-15 11:00:00.5"),
+                run("failed", "repair_needed", "2026-11-15 11:00:00"),
+                run("running", blocked, ""),
+                run("running", "activity_task_claim_failed", ""),
+                run("running", "waiting_for_signal", ""),
+            ],
+        );
+        assert_eq!((week.rare.repair_needed, week.open.repair_needed), (2, 1));
+        let oldest = week.rare.oldest_repair_needed_at;
+        assert!(oldest < week.open.oldest_repair_needed_at);
+        assert_eq!(week.open.claim_failed, 1);
+        assert_eq!(week.open.compatibility_blocked, 1);
+        assert_eq!(week.open.compatibility_blocked_without_time, 1);
+        assert_eq!(week.open.oldest_compatibility_blocked_started_at, None);
     }
 }
