@@ -20,6 +20,7 @@ pub mod source;
 mod spool;
 pub mod stream;
 mod timeline;
+mod timeline_entry;
 pub mod verify;
 mod writer;
 

@@ -9,6 +9,7 @@ use super::{
     hide,
     history::Told,
     stream::{Export, ExportError},
+    timeline_entry::timeline_entry,
 };
 use crate::durable::{
     canonical,
@@ -57,7 +58,7 @@ impl Export<'_> {
         let mut text = Vec::new();
         for entry in timeline::timeline(self.cx(&rows), failures, None) {
             text.clear();
-            canonical::write(&mut text, &entry);
+            canonical::write(&mut text, &timeline_entry(&entry));
             let is_stored = |stored| sources::same_timeline_entry(stored, &text);
             told.timeline_same = told.timeline_same && stored.next().is_some_and(is_stored);
             if self.options.policy.is_none() {
