@@ -199,15 +199,17 @@ async fn export(db: &Db, run: &str, file: Option<&Path>) {
     let mut snapshot = db.snapshot().await.expect("a snapshot");
     let (sink, mut pieces) = tokio::sync::mpsc::channel::<Vec<u8>>(4);
     let mut file = file.map(|path| File::create(path).expect("a file"));
-    let drain = async {
-        while let Some(piece) = pieces.recv().await {
+    // As `plimsoll export` does it.
+    let drain = tokio::task::spawn_blocking(move || {
+        while let Some(piece) = pieces.blocking_recv() {
             if let Some(file) = &mut file {
                 file.write_all(&piece).expect("room");
             }
         }
-    };
-    let (done, ()) = tokio::join!(stream::write(&mut snapshot, run, options, sink), drain);
+    });
+    let done = stream::write(&mut snapshot, run, options, sink).await;
     done.expect("an export");
+    drain.await.expect("the file");
     snapshot.end().await;
 }
 

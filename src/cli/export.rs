@@ -114,14 +114,17 @@ async fn export(
     let bar = spinner();
     let (sink, mut pieces) = mpsc::channel::<Vec<u8>>(4);
     let mut target = Target::open(output).map_err(|error| unwritable(output, &error))?;
-    let drain = async {
-        while let Some(piece) = pieces.recv().await {
-            bar.inc(piece.len() as u64);
+    let written = bar.clone();
+    // A disk takes its time, and the export need not wait for it.
+    let drain = tokio::task::spawn_blocking(move || {
+        while let Some(piece) = pieces.blocking_recv() {
+            written.inc(piece.len() as u64);
             target.write_all(&piece)?;
         }
         Ok::<_, std::io::Error>(target)
-    };
-    let (done, drained) = tokio::join!(stream::write(&mut snapshot, &run_id, options, sink), drain);
+    });
+    let done = stream::write(&mut snapshot, &run_id, options, sink).await;
+    let drained = drain.await.map_err(std::io::Error::other).flatten();
     bar.finish_and_clear();
     snapshot.end().await;
     let target = drained.map_err(|error| unwritable(output, &error))?;
@@ -142,13 +145,13 @@ fn unwritable(output: Option<&Path>, error: &std::io::Error) -> CliError {
 }
 
 /// Standard output, or a file that gets its name when it is whole.
-enum Target<'p> {
+enum Target {
     Stdout(std::io::Stdout),
-    File(std::io::BufWriter<tempfile::NamedTempFile>, &'p Path),
+    File(std::io::BufWriter<tempfile::NamedTempFile>, PathBuf),
 }
 
-impl<'p> Target<'p> {
-    fn open(path: Option<&'p Path>) -> std::io::Result<Self> {
+impl Target {
+    fn open(path: Option<&Path>) -> std::io::Result<Self> {
         let Some(path) = path else {
             return Ok(Self::Stdout(std::io::stdout()));
         };
@@ -158,7 +161,7 @@ impl<'p> Target<'p> {
         let file = tempfile::Builder::new()
             .prefix(".plimsoll-export-")
             .tempfile_in(folder.unwrap_or(Path::new(".")))?;
-        Ok(Self::File(std::io::BufWriter::new(file), path))
+        Ok(Self::File(std::io::BufWriter::new(file), path.to_owned()))
     }
 
     fn write_all(&mut self, piece: &[u8]) -> std::io::Result<()> {

@@ -16,16 +16,88 @@ pub use self::{
     value::write,
 };
 
-/// One member of a map whose key and value, one after the other, stand somewhere in the output.
+/// One member of a map: where its key and its value stand in the output.
 #[derive(Clone, Copy)]
 struct Member {
     key: usize,
+    key_end: usize,
     value: usize,
     end: usize,
 }
 
 /// A key stands twice in a map.
 struct Twice;
+
+/// A map as it is written. While its keys come in their order it stands there as it shall be;
+/// otherwise its members are moved when all of them are there.
+struct Map {
+    start: usize,
+    members: Vec<Member>,
+    in_order: bool,
+}
+
+impl Map {
+    fn open(out: &mut Vec<u8>, room: usize) -> Self {
+        let start = out.len();
+        out.push(b'{');
+        Self {
+            start,
+            members: Vec::with_capacity(room),
+            in_order: true,
+        }
+    }
+
+    /// What stands between a member and the next.
+    fn next(&self, out: &mut Vec<u8>) {
+        if !self.members.is_empty() {
+            out.push(b',');
+        }
+    }
+
+    /// Writes a key, not escaped. Its value comes next.
+    fn key(&mut self, out: &mut Vec<u8>, key: &[u8]) {
+        self.next(out);
+        out.push(b'"');
+        out.extend_from_slice(key);
+        out.push(b'"');
+        let plain = plain_bytes(key) == key.len();
+        self.named(out, key.len(), plain);
+    }
+
+    /// The key that was just written between quotes, and whether it needs no escapes.
+    fn named(&mut self, out: &mut Vec<u8>, length: usize, plain: bool) {
+        let key_end = out.len() - 1;
+        let member = Member {
+            key: key_end - length,
+            key_end,
+            value: key_end + 2,
+            end: key_end + 2,
+        };
+        out.push(b':');
+        let behind = match self.members.last() {
+            Some(last) => key(out, last) < key(out, &member),
+            // It may be a list.
+            None => key(out, &member) != b"0",
+        };
+        self.in_order = self.in_order && plain && behind;
+        self.members.push(member);
+    }
+
+    /// The value of the last key is written.
+    fn valued(&mut self, out: &[u8]) {
+        if let Some(last) = self.members.last_mut() {
+            last.end = out.len();
+        }
+    }
+
+    fn close(mut self, out: &mut Vec<u8>) -> Result<(), Twice> {
+        if self.in_order && !self.members.is_empty() {
+            out.push(b'}');
+            return Ok(());
+        }
+        arrange(out, self.start, &mut self.members)
+    }
+}
 
 /// Puts the members of a map, written from `start` on, into their order and between brackets.
 fn arrange(out: &mut Vec<u8>, start: usize, members: &mut [Member]) -> Result<(), Twice> {
@@ -88,14 +160,12 @@ fn put_in_order(out: &[u8], members: &mut [Member]) {
 
 #[inline]
 fn key<'o>(out: &'o [u8], member: &Member) -> &'o [u8] {
-    &out[member.key..member.value]
+    &out[member.key..member.key_end]
 }
 
 fn write_key(out: &mut Vec<u8>, member: &Member) {
-    if plain_bytes(key(out, member)) == member.value - member.key {
-        out.push(b'"');
-        out.extend_from_within(member.key..member.value);
-        out.push(b'"');
+    if plain_bytes(key(out, member)) == member.key_end - member.key {
+        out.extend_from_within(member.key - 1..=member.key_end);
     } else {
         let text = String::from_utf8_lossy(key(out, member)).into_owned();
         write_text(out, &text);

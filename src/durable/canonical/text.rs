@@ -1,6 +1,8 @@
 //! The canonical text of a JSON text, numbers as they are written there.
 
-use super::{Member, Twice, arrange, plain_bytes, write_float, write_integer, write_text};
+use std::borrow::Cow;
+
+use super::{Map, Twice, plain_bytes, write_float, write_integer, write_text};
 
 /// How deep a document may nest: what PHP's own reader takes.
 const DEPTH: usize = 512;
@@ -130,8 +132,7 @@ impl<'t> Reader<'t, '_> {
 
     fn map(&mut self, depth: usize) -> Result<(), NotJson> {
         self.at += 1;
-        let start = self.out.len();
-        let mut members: Vec<Member> = Vec::new();
+        let mut map = Map::open(self.out, 16);
         self.space();
         if self.peek() == Some(b'}') {
             self.at += 1;
@@ -141,20 +142,15 @@ impl<'t> Reader<'t, '_> {
                 if self.peek() != Some(b'"') {
                     return self.wrong("a key is missing");
                 }
-                let key = self.out.len();
-                self.key()?;
+                let key = self.key()?;
+                map.key(self.out, &key);
                 self.space();
                 if self.peek() != Some(b':') {
                     return self.wrong("a key goes on with a colon");
                 }
                 self.at += 1;
-                let value = self.out.len();
                 self.value(depth + 1)?;
-                members.push(Member {
-                    key,
-                    value,
-                    end: self.out.len(),
-                });
+                map.valued(self.out);
                 self.space();
                 match self.peek() {
                     Some(b',') => self.at += 1,
@@ -166,7 +162,7 @@ impl<'t> Reader<'t, '_> {
                 }
             }
         }
-        match arrange(self.out, start, &mut members) {
+        match map.close(self.out) {
             Ok(()) => Ok(()),
             Err(Twice) => self.wrong("a key stands twice in a map"),
         }
@@ -184,14 +180,11 @@ impl<'t> Reader<'t, '_> {
         Ok(())
     }
 
-    fn key(&mut self) -> Result<(), NotJson> {
-        if let Some(plain) = self.plain() {
-            self.out.extend_from_slice(plain);
-        } else {
-            let text = self.string()?;
-            self.out.extend_from_slice(text.as_bytes());
+    fn key(&mut self) -> Result<Cow<'t, [u8]>, NotJson> {
+        match self.plain() {
+            Some(plain) => Ok(plain.into()),
+            None => Ok(self.string()?.into_bytes().into()),
         }
-        Ok(())
     }
 
     /// A string in which nothing needs another form, as most are.

@@ -7,7 +7,7 @@ use serde::{
     ser::{self, Error as _},
 };
 
-use super::{Member, arrange, write_float, write_integer, write_text};
+use super::{Map, write_float, write_integer, write_text};
 
 /// Appends the canonical text of a value.
 pub fn write(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
@@ -24,37 +24,23 @@ struct Canonical<'o>(&'o mut Vec<u8>);
 /// A map of which some members are written.
 pub(super) struct Members<'o> {
     out: &'o mut Vec<u8>,
-    start: usize,
-    written: Vec<Member>,
-    /// Where the key begins whose value comes next.
-    key: usize,
+    map: Map,
 }
 
 impl<'o> Members<'o> {
     fn new(out: &'o mut Vec<u8>, room: usize) -> Self {
-        let start = out.len();
-        Self {
-            out,
-            start,
-            written: Vec::with_capacity(room),
-            key: start,
-        }
+        let map = Map::open(out, room);
+        Self { out, map }
     }
 
     fn value(&mut self, value: &(impl Serialize + ?Sized)) -> Result<(), fmt::Error> {
-        let at = self.out.len();
         value.serialize(Canonical(self.out))?;
-        self.written.push(Member {
-            key: self.key,
-            value: at,
-            end: self.out.len(),
-        });
-        self.key = self.out.len();
+        self.map.valued(self.out);
         Ok(())
     }
 
-    fn finish(mut self) -> Result<(), fmt::Error> {
-        arrange(self.out, self.start, &mut self.written).map_err(|_| fmt::Error)
+    fn finish(self) -> Result<(), fmt::Error> {
+        self.map.close(self.out).map_err(|_| fmt::Error)
     }
 }
 
@@ -255,7 +241,7 @@ impl ser::SerializeStruct for Members<'_> {
         key: &'static str,
         value: &T,
     ) -> Result<(), fmt::Error> {
-        self.out.extend_from_slice(key.as_bytes());
+        self.map.key(self.out, key.as_bytes());
         self.value(value)
     }
 
@@ -269,18 +255,20 @@ impl ser::SerializeMap for Members<'_> {
     type Error = fmt::Error;
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), fmt::Error> {
+        let before = self.out.len();
+        self.map.next(self.out);
         let at = self.out.len();
         key.serialize(Canonical(self.out))?;
         // Keys are sorted by what they say, not by how that is escaped.
         match &self.out[at..] {
             [b'"', inside @ .., b'"'] if !inside.contains(&b'\\') => {
-                self.out.remove(at);
-                self.out.pop();
+                let length = inside.len();
+                self.map.named(self.out, length, true);
             }
             quoted => {
-                let plain: String = serde_json::from_slice(quoted).map_err(fmt::Error::custom)?;
-                self.out.truncate(at);
-                self.out.extend_from_slice(plain.as_bytes());
+                let key: String = serde_json::from_slice(quoted).map_err(fmt::Error::custom)?;
+                self.out.truncate(before);
+                self.map.key(self.out, key.as_bytes());
             }
         }
         Ok(())

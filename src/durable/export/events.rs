@@ -7,7 +7,7 @@ use std::{
 
 use chrono::{DateTime, Utc};
 
-use super::spool::Spool;
+use super::{plan::Names, spool::Spool};
 use crate::durable::stored::HistoryEvent;
 
 /// No text.
@@ -17,31 +17,52 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug, Default)]
 pub struct Events(Spool<()>);
 
+/// The rows an event names in its payload.
+#[derive(Debug, Default, PartialEq)]
+pub struct Named {
+    pub command: Option<String>,
+    pub activity: Option<String>,
+    pub timer: Option<String>,
+}
+
 impl Events {
-    pub fn push(&mut self, event: &HistoryEvent) -> io::Result<()> {
-        self.0.push_with((), |out| pack(out, event))
+    pub fn push(&mut self, event: &HistoryEvent, names: &Names) -> io::Result<()> {
+        self.0.push_with((), |out| {
+            pack(out, event);
+            for name in [
+                &names.workflow_command_id,
+                &names.activity_execution_id,
+                &names.timer_id,
+            ] {
+                pack_text(out, name.as_deref());
+            }
+        })
     }
 
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// As many as there are from a position on, up to a number.
-    pub fn stretch(&mut self, from: usize, most: usize) -> io::Result<Vec<HistoryEvent>> {
-        self.at(from..self.len().min(from.saturating_add(most)))
+    pub fn get(&mut self, position: usize) -> io::Result<Option<HistoryEvent>> {
+        let packed = self.0.text(position)?;
+        packed.map(|mut packed| unpack(&mut packed)).transpose()
     }
 
-    pub fn at(
-        &mut self,
-        positions: impl IntoIterator<Item = usize>,
-    ) -> io::Result<Vec<HistoryEvent>> {
-        let mut events = Vec::new();
+    /// Those at some positions, and what they name.
+    pub fn at(&mut self, positions: &[u32]) -> io::Result<(Vec<HistoryEvent>, Vec<Named>)> {
+        let mut events = Vec::with_capacity(positions.len());
+        let mut names = Vec::with_capacity(positions.len());
         for position in positions {
-            if let Some(mut packed) = self.0.text(position)? {
-                events.push(unpack(&mut packed)?);
+            if let Some(packed) = &mut self.0.text(*position as usize)? {
+                events.push(unpack(packed)?);
+                names.push(Named {
+                    command: text(packed)?,
+                    activity: text(packed)?,
+                    timer: text(packed)?,
+                });
             }
         }
-        Ok(events)
+        Ok((events, names))
     }
 }
 
@@ -62,10 +83,14 @@ fn pack(out: &mut Vec<u8>, event: &HistoryEvent) {
         event.workflow_command_id.as_deref(),
         event.payload.as_deref(),
     ] {
-        let long = text.and_then(|text| u32::try_from(text.len()).ok());
-        out.extend_from_slice(&long.unwrap_or(NONE).to_le_bytes());
-        out.extend_from_slice(text.unwrap_or_default().as_bytes());
+        pack_text(out, text);
     }
+}
+
+fn pack_text(out: &mut Vec<u8>, text: Option<&str>) {
+    let long = text.and_then(|text| u32::try_from(text.len()).ok());
+    out.extend_from_slice(&long.unwrap_or(NONE).to_le_bytes());
+    out.extend_from_slice(text.unwrap_or_default().as_bytes());
 }
 
 fn unpack(packed: &mut &[u8]) -> io::Result<HistoryEvent> {
@@ -108,6 +133,8 @@ fn text(packed: &mut &[u8]) -> io::Result<Option<String>> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::durable::stored::EventType;
 
@@ -127,10 +154,19 @@ mod tests {
         };
         let mut events = Events::default();
         for event in [&bare, &full, &bare] {
-            events.push(event).unwrap();
+            let names = json!({"timer_id": event.workflow_task_id});
+            let names: Names = serde_json::from_value(names).unwrap();
+            events.push(event, &names).unwrap();
         }
         assert_eq!(events.len(), 3);
-        assert_eq!(events.stretch(1, 5).unwrap(), [full.clone(), bare.clone()]);
-        assert_eq!(events.at([1, 0, 9]).unwrap(), [full, bare]);
+        assert_eq!(events.get(1).unwrap(), Some(full.clone()));
+        assert_eq!(events.get(3).unwrap(), None);
+        let (found, names) = events.at(&[1, 0, 9]).unwrap();
+        assert_eq!(found, [full, bare]);
+        let named = Named {
+            timer: Some("t".into()),
+            ..Named::default()
+        };
+        assert_eq!(names, [named, Named::default()]);
     }
 }

@@ -1,53 +1,89 @@
-//! Folds the history, a few steps at a time, into the entries that wait for their sections.
+//! Reads the history once, and then batch by batch what belongs to its steps.
 
-use std::{
-    collections::{HashMap, HashSet},
-    io,
-};
+use std::collections::{HashMap, HashSet};
 
 use futures_util::StreamExt as _;
-use serde_json::json;
 
 use super::{
-    Policy, entries, head,
-    plan::{Kind, Plan, Step},
-    redaction::Slot,
-    spool::Spool,
+    apart::Apart,
+    events::Named,
+    folder::{Batch, Folded, Folder, NamedRows},
+    plan::{Kind, Names, Plan, Step},
     stream::{Export, ExportError},
 };
 use crate::durable::{
-    projection::{
-        activities, children, failures::Failure, projected::ById, related::Related, timers,
-        timers::Timer, updates, waits, waits::Wait,
-    },
     store::{export as store, past::History, snapshot::RunSnapshot},
-    stored::{AttemptRow, ExecutionRow, FailureRecord, Notices, TaskRow, TimerRow},
+    stored::{
+        AttemptRow, CommandRow, ExecutionRow, FailureRecord, HistoryEvent, Notices, TaskRow,
+        TimelineEntry, TimerRow,
+    },
 };
 
-/// By what entries are ordered; what a kind does not need is zero.
-type Key = (i64, i64, i64, String);
-
-/// What is known once every step was folded.
-#[derive(Default)]
-pub(super) struct Folded {
-    pub activities: Spool<Key>,
-    /// As they are compared with the stored ones.
-    pub timers: Spool<Key>,
-    pub waits: Spool<Key>,
-    pub failures: Vec<Failure>,
-    /// Whether some event says that its payload is Avro.
-    pub says_avro: bool,
-    /// Whether some activity is encoded as Avro.
-    pub avro_activity: bool,
-    /// As they are written.
-    pub tasks: Spool<()>,
-}
-
 impl Export<'_> {
-    /// Reads the history, to know what belongs to what, and then folds each step by itself.
+    /// Reads the history, to know what belongs to what, and then folds each step by itself and
+    /// tells the timeline of its events.
     pub async fn fold(&mut self) -> Result<Folded, ExportError> {
-        let run_id = self.run_id();
         let mut folded = Folded::default();
+        let mut plan = self.plan(&mut folded).await?;
+        folded.failures = plan.take_all_failures(self.cx(&self.blank), &self.head.failures);
+        folded.says_avro = plan.says_avro;
+        folded.timeline_same = self.head.has_timeline_entries == (self.events.len() > 0);
+        let (together, steps): (Vec<Step>, Vec<Step>) =
+            plan.steps.into_iter().partition(|step| step.timeout);
+        let timeouts = self.batch(&together, positions(&together), false).await?;
+        let mut events = plan.events;
+        events.extend(timeouts.rows.events.iter().cloned());
+        events.sort_by_key(|event| event.sequence);
+        self.head.events = History::new(events, Notices::default());
+        self.head.timers = timeouts.rows.timers;
+        self.head.tasks = plan.tasks;
+        store::add_related(self.reading.snapshot, &mut self.head).await?;
+
+        let mut folder = Folder {
+            now: self.options.now,
+            config: self.options.config.clone(),
+            policy: self.options.policy.cloned(),
+            folded,
+            condition_timers: HashSet::new(),
+        };
+        folder.fold_together(&self.head)?;
+        let mut apart = Apart::start(folder);
+        let mut untold = vec![true; self.events.len()];
+        let mut rest = steps.as_slice();
+        while !rest.is_empty() {
+            let (some, others) = rest.split_at(some_of(rest, self.options.batch));
+            rest = others;
+            let positions = positions(some);
+            for at in &positions {
+                untold[*at as usize] = false;
+            }
+            let batch = self.batch(some, positions, apart.timeline_same).await?;
+            apart.take(batch).await?;
+        }
+        let untold: Vec<u32> = (0..)
+            .zip(untold)
+            .filter(|(_, untold)| *untold)
+            .map(|(at, _)| at)
+            .collect();
+        for positions in untold.chunks(self.options.batch.max(1)) {
+            let batch = self
+                .batch(&[], positions.to_vec(), apart.timeline_same)
+                .await?;
+            apart.take(batch).await?;
+        }
+        let mut folded = apart.finish().await?;
+        folded.hidden_timeline.sort_by_key(|(at, _)| *at);
+        if folded.timeline_same {
+            let run_id = &self.head.run.id;
+            let stored = store::count_timeline(self.reading.snapshot, run_id).await?;
+            folded.timeline_same = usize::try_from(stored) == Ok(self.events.len());
+        }
+        Ok(folded)
+    }
+
+    /// Keeps every event and every task, and knows which step they belong to.
+    async fn plan(&mut self, folded: &mut Folded) -> Result<Plan, ExportError> {
+        let run_id = self.run_id();
         let mut plan = Plan::default();
         let failures: HashMap<&str, &FailureRecord> = self
             .head
@@ -58,8 +94,9 @@ impl Export<'_> {
         let mut events = store::events(&mut self.reading, &run_id);
         while let Some(event) = events.next().await {
             let event = event?;
-            self.events.push(&event)?;
-            plan.take(self.options.config, &run_id, &failures, event);
+            let names: Names = event.as_payload();
+            self.events.push(&event, &names)?;
+            plan.take(self.options.config, &run_id, &failures, event, names);
         }
         drop(events);
         for (table, kind) in [
@@ -73,61 +110,42 @@ impl Export<'_> {
         let mut tasks = store::tasks(&mut self.reading, &run_id);
         while let Some(task) = tasks.next().await {
             let task = task?;
-            push_task(&mut folded.tasks, self.options.policy, &task)?;
+            folded.push_task(self.hide, &task)?;
             plan.take_task(task);
         }
         drop(tasks);
         plan.forget_names();
-        folded.failures = plan.take_all_failures(self.cx(&self.blank), &self.head.failures);
-        folded.says_avro = plan.says_avro;
-        let (together, steps): (Vec<Step>, Vec<Step>) =
-            plan.steps.into_iter().partition(|step| step.timeout);
-        let timeouts = self.rows(&together).await?;
-        let mut events = plan.events;
-        events.extend(timeouts.events.iter().cloned());
-        events.sort_by_key(|event| event.sequence);
-        self.head.events = History::new(events, Notices::default());
-        self.head.timers = timeouts.timers;
-        self.head.tasks = plan.tasks;
-        store::add_related(self.reading.snapshot, &mut self.head).await?;
-        let condition_timers = self.fold_together(&mut folded)?;
-
-        let mut rest = steps.as_slice();
-        while !rest.is_empty() {
-            let mut events = 0;
-            let count = rest
-                .iter()
-                .take_while(|step| {
-                    events += step.events.len() + 1;
-                    events <= self.options.batch
-                })
-                .count()
-                .max(1);
-            let (some, others) = rest.split_at(count);
-            rest = others;
-            let rows = self.rows(some).await?;
-            self.fold_steps(&mut folded, &rows, &condition_timers)?;
-        }
-        Ok(folded)
+        Ok(plan)
     }
 
-    /// All that is known of these steps.
-    async fn rows(&mut self, steps: &[Step]) -> Result<RunSnapshot, ExportError> {
+    /// Events with all that is known of their steps, the rows they name, and what is stored of
+    /// their timeline if that is asked for.
+    async fn batch(
+        &mut self,
+        steps: &[Step],
+        positions: Vec<u32>,
+        with_timeline: bool,
+    ) -> Result<Batch, ExportError> {
         let run_id = self.run_id();
-        let ids = |kind: Kind| {
+        let of_steps = |kind: Kind| -> HashSet<&str> {
             steps
                 .iter()
-                .filter(move |step| step.kind == kind)
+                .filter(|step| step.kind == kind)
                 .map(|step| step.id.as_str())
+                .collect()
         };
-        let mut positions: Vec<usize> = steps
+        let (activities, timers) = (of_steps(Kind::Activity), of_steps(Kind::Timer));
+        let (events, names) = self.events.at(&positions)?;
+        // A row of another run that an event names by mistake says nothing here.
+        let ids = activities
             .iter()
-            .flat_map(|step| step.events.iter().map(|at| *at as usize))
-            .collect();
-        positions.sort_unstable();
-        let events = self.events.at(positions)?;
-        let executions =
-            store::rows_of::<ExecutionRow>(&mut self.reading, "id", ids(Kind::Activity)).await?;
+            .copied()
+            .chain(named(&names, |of| &of.activity));
+        let executions = store::rows_of::<ExecutionRow>(&mut self.reading, "id", ids).await?;
+        let executions = of_run(executions, &run_id, |row| &row.workflow_run_id);
+        let (executions, other_executions): (Vec<_>, Vec<_>) = executions
+            .into_iter()
+            .partition(|row| activities.contains(row.id.as_str()));
         let mut attempts = store::rows_of::<AttemptRow>(
             &mut self.reading,
             "activity_execution_id",
@@ -137,111 +155,93 @@ impl Export<'_> {
         attempts.sort_by(|a, b| {
             (a.attempt_number, a.started_at, &a.id).cmp(&(b.attempt_number, b.started_at, &b.id))
         });
-        let timers = store::rows_of::<TimerRow>(&mut self.reading, "id", ids(Kind::Timer)).await?;
-        let tasks = store::rows_of::<TaskRow>(
-            &mut self.reading,
-            "id",
-            steps
-                .iter()
-                .flat_map(|step| step.tasks.iter().map(String::as_str)),
-        )
-        .await?;
-        // A row of another run that an event names by mistake says nothing here.
-        Ok(RunSnapshot {
-            events: History::new(events, Notices::default()),
-            executions: of_run(executions, &run_id, |row| &row.workflow_run_id),
-            attempts: of_run(attempts, &run_id, |row| &row.workflow_run_id),
-            timers: of_run(timers, &run_id, |row| &row.workflow_run_id),
-            tasks: of_run(tasks, &run_id, |row| &row.workflow_run_id),
-            ..self.blank.clone()
+        let ids = timers.iter().copied().chain(named(&names, |of| &of.timer));
+        let rows = store::rows_of::<TimerRow>(&mut self.reading, "id", ids).await?;
+        let (timers, other_timers): (Vec<_>, Vec<_>) =
+            of_run(rows, &run_id, |row| &row.workflow_run_id)
+                .into_iter()
+                .partition(|row| timers.contains(row.id.as_str()));
+        let ids = steps
+            .iter()
+            .flat_map(|step| step.tasks.iter().map(String::as_str))
+            .chain(
+                events
+                    .iter()
+                    .filter_map(|event| event.workflow_task_id.as_deref()),
+            );
+        let tasks = store::rows_of::<TaskRow>(&mut self.reading, "id", ids).await?;
+        let stored = if with_timeline {
+            self.stored_timeline(&run_id, &events).await?
+        } else {
+            Vec::new()
+        };
+        Ok(Batch {
+            positions,
+            whole_steps: !steps.is_empty(),
+            named: NamedRows {
+                executions: other_executions,
+                timers: other_timers,
+                commands: self.commands_named(&events, &names),
+            },
+            rows: RunSnapshot {
+                events: History::new(events, Notices::default()),
+                executions,
+                attempts: of_run(attempts, &run_id, |row| &row.workflow_run_id),
+                timers,
+                tasks: of_run(tasks, &run_id, |row| &row.workflow_run_id),
+                ..self.blank.clone()
+            },
+            stored,
         })
     }
 
-    /// Waits for conditions, signals, children and updates, and the timers that end them.
-    fn fold_together(&self, folded: &mut Folded) -> io::Result<HashSet<String>> {
-        let cx = self.cx(&self.head);
-        let related = Related::of(&self.head);
-        let conditions = waits::conditions::condition_waits(cx);
-        let signal_waits = waits::signals::signal_waits(cx);
-        let children = children::children(cx, &related);
-        let updates = updates::updates(cx, &ById::of(&folded.failures));
-        let timers = timers::timers(cx);
-        let condition_timers: HashSet<String> = conditions
+    fn commands_named(&self, events: &[HistoryEvent], names: &[Named]) -> Vec<CommandRow> {
+        let ids: HashSet<&str> = events
             .iter()
-            .filter_map(|wait| wait.timer_id.clone())
+            .filter_map(|event| event.workflow_command_id.as_deref())
+            .chain(named(names, |of| &of.command))
             .collect();
-        push_waits(folded, &waits::conditions::waits(cx, &conditions))?;
-        push_waits(folded, &waits::signals::waits(cx, &signal_waits))?;
-        push_waits(folded, &waits::children::waits(cx, &children))?;
-        push_waits(folded, &waits::updates::update_waits(cx, &updates))?;
-        push_waits(
-            folded,
-            &waits::steps::timer_waits(cx, &timers, &condition_timers),
-        )?;
-        push_timers(folded, &timers)?;
-        Ok(condition_timers)
+        let commands = self.head.commands.iter();
+        commands
+            .filter(|row| ids.contains(row.id.as_str()))
+            .cloned()
+            .collect()
     }
 
-    fn fold_steps(
-        &self,
-        folded: &mut Folded,
-        rows: &RunSnapshot,
-        condition_timers: &HashSet<String>,
-    ) -> io::Result<()> {
-        let cx = self.cx(rows);
-        let executions: HashMap<&str, &ExecutionRow> = rows
-            .executions
-            .iter()
-            .map(|row| (row.id.as_str(), row))
-            .collect();
-        let activities = activities::activities(cx);
-        push_waits(folded, &waits::steps::activity_waits(cx, &activities))?;
-        for activity in &activities {
-            let row = executions.get(&*activity.id).copied();
-            let entry = entries::activity(activity, row);
-            folded.avro_activity |= entries::codec_of(activity, row) == Some(head::AVRO);
-            let (sequence, created, id) = activities::order(activity);
-            folded
-                .activities
-                .push((sequence, created, 0, id.to_owned()), &entry)?;
-        }
-        let timers = timers::timers(cx);
-        push_waits(
-            folded,
-            &waits::steps::timer_waits(cx, &timers, condition_timers),
-        )?;
-        push_timers(folded, &timers)
+    async fn stored_timeline(
+        &mut self,
+        run_id: &str,
+        events: &[HistoryEvent],
+    ) -> Result<Vec<TimelineEntry>, ExportError> {
+        let sequences = events.iter().map(|event| event.sequence);
+        Ok(store::timeline_at(&mut self.reading, run_id, sequences).await?)
     }
 }
 
-fn push_task(tasks: &mut Spool<()>, policy: Option<&Policy>, task: &TaskRow) -> io::Result<()> {
-    let entry = entries::task(task);
-    let Some(policy) = policy.filter(|policy| policy.touches(Slot::TaskPayload)) else {
-        return tasks.push((), &entry);
-    };
-    let mut entry = json!(entry);
-    let payload = entry["payload"].take();
-    let path = format!("tasks.{}.payload", tasks.len());
-    entry["payload"] = policy.apply(Slot::TaskPayload, &path, payload);
-    tasks.push((), &entry)
+/// How many steps come next into a batch: as many as have not too many events together.
+fn some_of(steps: &[Step], most: usize) -> usize {
+    let mut events = 0;
+    steps
+        .iter()
+        .take_while(|step| {
+            events += step.events.len() + 1;
+            events <= most
+        })
+        .count()
+        .max(1)
 }
 
-fn push_waits(folded: &mut Folded, waits: &[Wait]) -> io::Result<()> {
-    for wait in waits {
-        let (rank, opened, id) = waits::order(wait);
-        let key = (i64::from(rank), opened, 0, id.to_owned());
-        folded.waits.push(key, wait)?;
-    }
-    Ok(())
+fn positions(steps: &[Step]) -> Vec<u32> {
+    let mut positions: Vec<u32> = steps
+        .iter()
+        .flat_map(|step| step.events.iter().copied())
+        .collect();
+    positions.sort_unstable();
+    positions
 }
 
-fn push_timers(folded: &mut Folded, timers: &[Timer]) -> io::Result<()> {
-    for timer in timers {
-        let (sequence, fire, created, id) = timers::order(timer);
-        let key = (sequence, fire, created, id.to_owned());
-        folded.timers.push(key, timer)?;
-    }
-    Ok(())
+fn named(names: &[Named], which: fn(&Named) -> &Option<String>) -> impl Iterator<Item = &str> {
+    names.iter().filter_map(move |of| which(of).as_deref())
 }
 
 fn of_run<T>(rows: Vec<T>, run_id: &str, of: fn(&T) -> &str) -> Vec<T> {

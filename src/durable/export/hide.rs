@@ -4,9 +4,9 @@
 use serde_json::{Value, json};
 
 use super::{
+    Policy,
     history::Told,
     redaction::{CopyId, Entry, Slot, command_slots, message_slot},
-    stream::Export,
 };
 use crate::durable::stored::HistoryEvent;
 
@@ -44,14 +44,16 @@ const QUOTING: [&str; 9] = [
     "ScheduleTriggerSkipped",
 ];
 
-impl Export<'_> {
-    pub fn touches(&self, slot: Slot) -> bool {
-        self.options
-            .policy
-            .is_some_and(|policy| policy.touches(slot))
+/// Hides what a policy says; without one, nothing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hide<'p>(pub Option<&'p Policy>);
+
+impl Hide<'_> {
+    pub fn touches(self, slot: Slot) -> bool {
+        self.0.is_some_and(|policy| policy.touches(slot))
     }
 
-    pub fn touches_activities(&self) -> bool {
+    pub fn touches_activities(self) -> bool {
         [
             Slot::ActivityArguments,
             Slot::ActivityResult,
@@ -62,21 +64,21 @@ impl Export<'_> {
     }
 
     /// The slot of a command's payload by which it is hidden, if it is.
-    pub fn command_slot(&self, command_type: Option<&str>) -> Slot {
+    pub fn command_slot(self, command_type: Option<&str>) -> Slot {
         let slots = command_slots(command_type);
         let touched = slots.iter().find(|slot| self.touches(**slot));
         *touched.unwrap_or(&slots[0])
     }
 
-    pub fn redact(&self, slot: Slot, path: impl FnOnce() -> String, value: Value) -> Value {
-        match self.options.policy {
+    pub fn redact(self, slot: Slot, path: impl FnOnce() -> String, value: Value) -> Value {
+        match self.0 {
             Some(policy) if policy.touches(slot) => policy.apply(slot, &path(), value),
             _ => value,
         }
     }
 
     pub fn redact_key(
-        &self,
+        self,
         slot: Slot,
         entry: &mut Value,
         key: &str,
@@ -90,12 +92,12 @@ impl Export<'_> {
 
     /// Hides what an entry repeats of a slot, and returns the paths of what it was.
     pub fn hide_copies(
-        &self,
+        self,
         section: &'static str,
         path: &str,
         entry: &mut Value,
     ) -> Vec<(CopyId, String)> {
-        let Some(policy) = self.options.policy else {
+        let Some(policy) = self.0 else {
             return Vec::new();
         };
         let word = |value: &Value| value.as_str().map(str::to_owned);
@@ -116,21 +118,21 @@ impl Export<'_> {
     }
 
     /// Whether the payload of such an event is more than what a policy leaves of it.
-    pub fn touches_event(&self, event: &HistoryEvent) -> bool {
-        self.options.policy.is_some_and(|policy| {
+    pub fn touches_event(self, event: &HistoryEvent) -> bool {
+        self.0.is_some_and(|policy| {
             policy.touches(Slot::EventPayload)
                 || policy.reaches("history_events", Some(event.event_type.as_str()))
         })
     }
 
     pub fn redact_event(
-        &self,
+        self,
         told: &mut Told,
         event: &HistoryEvent,
         n: usize,
         payload: Value,
     ) -> Value {
-        let Some(policy) = self.options.policy else {
+        let Some(policy) = self.0 else {
             return payload;
         };
         let path = format!("history_events.{n}");
@@ -151,9 +153,9 @@ impl Export<'_> {
 
     /// What a policy hides of a command or a failure is hidden in the entry that repeats it, and
     /// in the sentence made of it.
-    pub fn redact_entry(&self, entry: &mut Value, n: usize) -> Vec<Hidden> {
+    pub fn redact_entry(self, entry: &mut Value, n: usize) -> Vec<Hidden> {
         let mut hidden = Vec::new();
-        if self.options.policy.is_none() {
+        if self.0.is_none() {
             return hidden;
         }
         let message = message_slot(&entry["failure"]);

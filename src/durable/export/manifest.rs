@@ -170,17 +170,17 @@ impl Entry {
         };
         let known = self.prefix.is_some() && self.diagnostic.is_none();
         entry! {
-            path: self.path.to_string(),
-            codec: self.codec(),
             available: self.available,
-            redacted: self.redacted,
-            encoding: encoding,
             avro_framing: self.fingerprint.map(|_| "single_object"),
             avro_prefix_hex: self.prefix.map(|prefix| hex(&prefix)),
+            codec: self.codec(),
+            diagnostic: self.diagnostic,
+            encoding: encoding,
+            path: self.path.to_string(),
+            redacted: self.redacted,
             writer_schema: known.then_some(VALUE_SCHEMA),
             writer_schema_fingerprint: self.fingerprint
                 .map(|fingerprint| format!("crc64-avro:{}", hex(&fingerprint))),
-            diagnostic: self.diagnostic,
         }
     }
 }

@@ -4,14 +4,17 @@
 //! in its canonical form, so that the seal is computed over the very bytes that leave; nothing is
 //! added after it but the seal itself.
 
+mod apart;
 mod entries;
 mod events;
 mod fold;
+mod folder;
 mod head;
 mod hide;
 mod history;
 mod manifest;
 mod notes;
+mod outlet;
 mod plan;
 pub mod redaction;
 pub mod seal;
@@ -19,7 +22,7 @@ mod sections;
 pub mod source;
 mod spool;
 pub mod stream;
-mod timeline;
+mod timeline_entry;
 pub mod verify;
 mod writer;
 

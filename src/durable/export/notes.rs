@@ -1,11 +1,10 @@
 //! What a bundle says of itself: how its payloads are encoded, and what was hidden.
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
     Policy, entries,
-    fold::Folded,
+    folder::Folded,
     hide::Hidden,
     history::Told,
     manifest::{Entry, Path},
@@ -13,13 +12,18 @@ use super::{
     sections::ACTIVITY,
     stream::{Export, ExportError},
 };
+use crate::durable::canonical;
 
-/// As much of an activity as the manifest looks at.
-#[derive(Deserialize, Serialize)]
-struct Payloads {
-    payload_codec: Value,
-    arguments: Value,
-    result: Value,
+/// As much of an activity as the manifest looks at, from its canonical text.
+fn payloads_of(activity: &[u8]) -> Value {
+    let looked_at: [&[u8]; 3] = [b"arguments", b"payload_codec", b"result"];
+    canonical::members(activity)
+        .filter(|(key, _)| looked_at.contains(key))
+        .map(|(key, value)| {
+            let value: Value = serde_json::from_slice(value).unwrap_or_default();
+            (String::from_utf8_lossy(key), value)
+        })
+        .collect()
 }
 
 impl Export<'_> {
@@ -31,7 +35,7 @@ impl Export<'_> {
         self.writer.open_list("entries");
         let first = |slot, path, codec: Option<&str>, part: &Value| {
             let available = part["available"] == true;
-            let redacted = self.touches(slot);
+            let redacted = self.hide.touches(slot);
             Entry::known(Path::Fixed(path), codec, &part["data"], redacted, available)
         };
         let output_codec = payloads["output"]["codec"].as_str().or(run_codec);
@@ -55,7 +59,7 @@ impl Export<'_> {
         }
         for n in 0..self.head.commands.len() {
             let (command, _) = self.command(n);
-            let slots = [(self.command_slot(command["type"].as_str()), "payload")];
+            let slots = [(self.hide.command_slot(command["type"].as_str()), "payload")];
             self.payload("commands", n, &command, None, &slots).await?;
         }
         for n in 0..self.head.signals.len() {
@@ -78,10 +82,10 @@ impl Export<'_> {
             self.payload("updates", n, &update, None, &slots).await?;
         }
         for n in 0..folded.activities.len() {
-            let activity = if self.touches_activities() {
+            let activity = if self.hide.touches_activities() {
                 self.activity(folded, n)?.0
             } else {
-                json!(folded.activities.get::<Payloads>(n)?)
+                folded.activities.text(n)?.map_or(Value::Null, payloads_of)
             };
             self.payload("activities", n, &activity, run_codec, ACTIVITY)
                 .await?;
@@ -102,7 +106,7 @@ impl Export<'_> {
     ) -> Result<(), ExportError> {
         let codec = entry["payload_codec"].as_str().or(otherwise);
         for (slot, key) in slots {
-            let redacted = self.touches(*slot);
+            let redacted = self.hide.touches(*slot);
             let noted = Entry::new(Path::At(list, n, key), codec, &entry[*key], redacted);
             self.writer.item(&noted.value());
         }
@@ -110,7 +114,7 @@ impl Export<'_> {
     }
 
     pub async fn redaction(&mut self, told: &Told, folded: &mut Folded) -> Result<(), ExportError> {
-        let policy = self.options.policy;
+        let policy = self.hide.0;
         self.writer.open_map("redaction");
         self.writer.member("applied", &policy.is_some());
         self.writer.open_list("paths");
@@ -125,7 +129,7 @@ impl Export<'_> {
                 &[(Slot::EventPayload, "payload")],
             )
             .await?;
-            for (n, hidden) in &told.hidden_timeline {
+            for (n, hidden) in &folded.hidden_timeline {
                 if matches!(hidden, Hidden::Slot(_)) {
                     self.listed(hidden.path(*n)).await?;
                 }
@@ -133,7 +137,7 @@ impl Export<'_> {
             for n in 0..self.head.commands.len() {
                 let kind = self.head.commands[n].command_type.as_str().to_owned();
                 let of = |key| format!("commands.{n}.{key}");
-                self.path(self.command_slot(Some(&kind)), || of("payload"))
+                self.path(self.hide.command_slot(Some(&kind)), || of("payload"))
                     .await?;
                 self.path(Slot::CommandContext, || of("context")).await?;
                 self.path(Slot::CommandReason, || of("reason")).await?;
@@ -183,7 +187,7 @@ impl Export<'_> {
         for (n, hidden) in &told.hidden_events {
             self.listed(hidden.path(*n)).await?;
         }
-        for (n, hidden) in &told.hidden_timeline {
+        for (n, hidden) in &folded.hidden_timeline {
             if !matches!(hidden, Hidden::Slot(_)) {
                 self.listed(hidden.path(*n)).await?;
             }
@@ -197,7 +201,7 @@ impl Export<'_> {
         for n in 0..self.head.signals.len() {
             self.listed_copies(self.signal(n).1).await?;
         }
-        if self.touches_activities() {
+        if self.hide.touches_activities() {
             for n in 0..folded.activities.len() {
                 let (_, copies) = self.activity(folded, n)?;
                 self.listed_copies(copies).await?;
@@ -236,7 +240,7 @@ impl Export<'_> {
     }
 
     async fn path(&mut self, slot: Slot, path: impl FnOnce() -> String) -> Result<(), ExportError> {
-        if self.touches(slot) {
+        if self.hide.touches(slot) {
             self.writer.item(&path());
             self.flow().await?;
         }

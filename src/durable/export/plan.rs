@@ -64,26 +64,17 @@ struct Id {
     id: Text,
 }
 
+/// What an event names, so that it is read only once to know which rows belong to it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct OfActivity {
+pub struct Names {
     activity: Map<Id>,
-    activity_execution_id: Text,
-    payload_codec: Text,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct OfTimer {
-    timer_id: Text,
+    pub activity_execution_id: Text,
+    pub timer_id: Text,
     timer_kind: Text,
     condition_wait_id: Text,
     signal_wait_id: Text,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct OfCodec {
+    pub workflow_command_id: Text,
     payload_codec: Text,
 }
 
@@ -95,6 +86,7 @@ impl Plan {
         run_id: &str,
         failures: &HashMap<&str, &FailureRecord>,
         event: HistoryEvent,
+        names: Names,
     ) {
         if event.event_type == EventType::FailureHandled {
             let named: FailureName = event.as_payload();
@@ -104,11 +96,12 @@ impl Plan {
         }
         let position = u32::try_from(self.event_count).unwrap_or(u32::MAX);
         self.event_count += 1;
-        self.take_event(event, position);
+        self.take_event(event, names, position);
     }
 
-    fn take_event(&mut self, event: HistoryEvent, position: u32) {
+    fn take_event(&mut self, event: HistoryEvent, named: Names, position: u32) {
         use EventType as E;
+        let is_avro = named.payload_codec.as_deref() == Some(AVRO);
         match event.event_type {
             E::ActivityScheduled
             | E::ActivityStarted
@@ -118,15 +111,13 @@ impl Plan {
             | E::ActivityFailed
             | E::ActivityCancelled
             | E::ActivityTimedOut => {
-                let named: OfActivity = event.as_payload();
-                self.says_avro |= named.payload_codec.as_deref() == Some(AVRO);
+                self.says_avro |= is_avro;
                 let own = named.activity.0.and_then(|activity| activity.id.0);
                 if let Some(id) = own.or(named.activity_execution_id.0) {
                     self.step(Kind::Activity, id).events.push(position);
                 }
             }
             E::TimerScheduled | E::TimerFired | E::TimerCancelled => {
-                let named: OfTimer = event.as_payload();
                 if let Some(id) = named.timer_id.0 {
                     let step = self.step(Kind::Timer, id);
                     step.events.push(position);
@@ -142,13 +133,9 @@ impl Plan {
             | E::MemoUpserted
             | E::MessageCursorAdvanced
             | E::FailureHandled
-            | E::Other(_) => {
-                let named: OfCodec = event.as_payload();
-                self.says_avro |= named.payload_codec.as_deref() == Some(AVRO);
-            }
+            | E::Other(_) => self.says_avro |= is_avro,
             _ => {
-                let named: OfCodec = event.as_payload();
-                self.says_avro |= named.payload_codec.as_deref() == Some(AVRO);
+                self.says_avro |= is_avro;
                 self.events.push(event);
             }
         }

@@ -7,9 +7,8 @@ use serde_json::{Value, json};
 
 use super::{
     entries::{self, End},
-    fold::Folded,
+    folder::Folded,
     head,
-    history::Told,
     redaction::{CopyId, Slot, message_slot},
     spool::Spool,
     stream::{Export, ExportError},
@@ -37,7 +36,7 @@ pub(super) const ACTIVITY: &[(Slot, &str)] = &[
 
 impl Export<'_> {
     pub async fn activities(&mut self, folded: &mut Folded) -> Result<(), ExportError> {
-        if !self.touches_activities() {
+        if !self.hide.touches_activities() {
             return self.spooled("activities", &mut folded.activities).await;
         }
         self.writer.open_list("activities");
@@ -70,11 +69,13 @@ impl Export<'_> {
     pub fn activity(&self, folded: &mut Folded, n: usize) -> io::Result<Redacted> {
         let mut activity: Value = folded.activities.get(n)?.unwrap_or_default();
         for (slot, key) in ACTIVITY {
-            self.redact_key(*slot, &mut activity, key, || {
+            self.hide.redact_key(*slot, &mut activity, key, || {
                 format!("activities.{n}.{key}")
             });
         }
-        let hidden = self.hide_copies("activities", &format!("activities.{n}"), &mut activity);
+        let hidden = self
+            .hide
+            .hide_copies("activities", &format!("activities.{n}"), &mut activity);
         Ok((activity, hidden))
     }
 
@@ -84,7 +85,7 @@ impl Export<'_> {
         let run = &self.head.run;
         is_avro(Some(head::run_codec(run)))
             || is_avro(run.output_payload_codec.as_deref())
-            || (folded.says_avro && !self.touches(Slot::EventPayload))
+            || (folded.says_avro && !self.hide.touches(Slot::EventPayload))
             || self
                 .head
                 .commands
@@ -121,13 +122,16 @@ impl Export<'_> {
             .get(n)
             .map_or(Value::Null, entries::command);
         for (slot, key) in [
-            (self.command_slot(command["type"].as_str()), "payload"),
+            (self.hide.command_slot(command["type"].as_str()), "payload"),
             (Slot::CommandContext, "context"),
             (Slot::CommandReason, "reason"),
         ] {
-            self.redact_key(slot, &mut command, key, || format!("commands.{n}.{key}"));
+            self.hide
+                .redact_key(slot, &mut command, key, || format!("commands.{n}.{key}"));
         }
-        let hidden = self.hide_copies("commands", &format!("commands.{n}"), &mut command);
+        let hidden = self
+            .hide
+            .hide_copies("commands", &format!("commands.{n}"), &mut command);
         (command, hidden)
     }
 
@@ -149,8 +153,11 @@ impl Export<'_> {
             .get(n)
             .map_or(Value::Null, |row| json!(entries::signal(row)));
         let path = || format!("signals.{n}.arguments");
-        self.redact_key(Slot::SignalArguments, &mut signal, "arguments", path);
-        let hidden = self.hide_copies("signals", &format!("signals.{n}"), &mut signal);
+        self.hide
+            .redact_key(Slot::SignalArguments, &mut signal, "arguments", path);
+        let hidden = self
+            .hide
+            .hide_copies("signals", &format!("signals.{n}"), &mut signal);
         (signal, hidden)
     }
 
@@ -175,9 +182,12 @@ impl Export<'_> {
             (Slot::UpdateArguments, "arguments"),
             (Slot::UpdateResult, "result"),
         ] {
-            self.redact_key(slot, &mut update, key, || format!("updates.{n}.{key}"));
+            self.hide
+                .redact_key(slot, &mut update, key, || format!("updates.{n}.{key}"));
         }
-        let hidden = self.hide_copies("updates", &format!("updates.{n}"), &mut update);
+        let hidden = self
+            .hide
+            .hide_copies("updates", &format!("updates.{n}"), &mut update);
         (update, hidden)
     }
 
@@ -190,7 +200,8 @@ impl Export<'_> {
                 (Slot::FailureFile, "file"),
                 (Slot::FailureTrace, "trace_preview"),
             ] {
-                self.redact_key(slot, &mut entry, key, || format!("failures.{n}.{key}"));
+                self.hide
+                    .redact_key(slot, &mut entry, key, || format!("failures.{n}.{key}"));
             }
             self.writer.item(&entry);
             self.flow().await?;
@@ -252,7 +263,7 @@ impl Export<'_> {
             (Slot::WorkflowOutput, "output"),
         ] {
             let path = || format!("payloads.{key}.data");
-            self.redact_key(slot, &mut payloads[key], "data", path);
+            self.hide.redact_key(slot, &mut payloads[key], "data", path);
         }
         payloads
     }
@@ -260,7 +271,7 @@ impl Export<'_> {
     pub fn summary(&self) -> Redacted {
         let summary = self.head.summary.as_ref();
         let mut summary = json!(summary.map(|of| head::summary(of, &self.head.search_attributes)));
-        let hidden = self.hide_copies("summary", "summary", &mut summary);
+        let hidden = self.hide.hide_copies("summary", "summary", &mut summary);
         (summary, hidden)
     }
 
@@ -268,14 +279,13 @@ impl Export<'_> {
         let related = Related::of(&self.head);
         let current = current_run::of_selected(self.cx(&self.head), &related);
         let mut workflow = head::workflow(self.cx(&self.head), &current);
-        let hidden = self.hide_copies("workflow", "workflow", &mut workflow);
+        let hidden = self.hide.hide_copies("workflow", "workflow", &mut workflow);
         (workflow, hidden)
     }
 
     /// Whether the engine's stored projections still say what history says.
     pub async fn selected_run(
         &mut self,
-        told: &Told,
         folded: &mut Folded,
         lineage: &'static str,
     ) -> Result<(), ExportError> {
@@ -307,7 +317,7 @@ impl Export<'_> {
         let (timers, reasons) = sources::timers_source(&seen);
         let selected = json!({
             "waits_projection_source": sources::waits_source(waits_same),
-            "timeline_projection_source": sources::timeline_source(told.timeline_same),
+            "timeline_projection_source": sources::timeline_source(folded.timeline_same),
             "timers_projection_source": timers,
             "timers_projection_rebuild_reasons": reasons,
             "lineage_projection_source": lineage,

@@ -1,8 +1,12 @@
 //! Reads one snapshot and writes the bundle as it reads, section by section in canonical order.
 //!
 //! The history is read once, and kept in a file beside the export: to know what belongs to what,
-//! then to fold the steps a few at a time, then to write it together with its timeline. What is
+//! then to fold the steps a few at a time and tell their timeline, then to write it. What is
 //! folded waits in files too, and of the history's length only an index stays in memory.
+//!
+//! Three things are done at once: rows are read and sections written here, steps are folded in a
+//! thread ([`super::apart`]), and what was written is sealed and leaves in a task
+//! ([`super::outlet`]).
 
 use std::io;
 
@@ -11,8 +15,8 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::{
-    Policy, SCHEMA, SCHEMA_VERSION, SigningKey, entries, events::Events, head, manifest,
-    writer::Writer,
+    Policy, SCHEMA, SCHEMA_VERSION, SigningKey, entries, events::Events, head, hide::Hide,
+    manifest, outlet::Outlet, writer::Writer,
 };
 use crate::{
     db::{DbError, Snapshot},
@@ -88,13 +92,21 @@ pub async fn write(
             notices: head.notices.clone(),
         },
         options,
+        hide: Hide(options.policy),
         blank,
         head,
         events: Events::default(),
-        writer: Writer::new(options.key),
-        outlet: Outlet { sink, bytes: 0 },
+        writer: Writer::default(),
+        outlet: Outlet::open(options.key, sink),
     };
-    Box::pin(export.bundle()).await
+    Box::pin(export.bundle()).await?;
+    let sent = export.outlet.finish(export.writer.finish()).await?;
+    Ok(Done {
+        checksum: sent.checksum,
+        events: export.events.len(),
+        bytes: sent.bytes,
+        notices: export.reading.notices,
+    })
 }
 
 /// The run alone, for folding a few steps at a time.
@@ -117,6 +129,7 @@ fn blank(head: &RunSnapshot) -> RunSnapshot {
 pub(super) struct Export<'s> {
     pub reading: Reading<'s>,
     pub options: Options<'s>,
+    pub hide: Hide<'s>,
     pub blank: RunSnapshot,
     /// With all that does not grow with the steps; later also what is folded together.
     pub head: RunSnapshot,
@@ -124,19 +137,6 @@ pub(super) struct Export<'s> {
     pub events: Events,
     pub writer: Writer,
     pub outlet: Outlet,
-}
-
-/// Where the text leaves, and how much of it did.
-pub(super) struct Outlet {
-    sink: Sink,
-    bytes: u64,
-}
-
-impl Outlet {
-    pub async fn send(&mut self, piece: Vec<u8>) -> Result<(), ExportError> {
-        self.bytes += piece.len() as u64;
-        self.sink.send(piece).await.map_err(|_| ExportError::Gone)
-    }
 }
 
 impl<'s> Export<'s> {
@@ -155,7 +155,7 @@ impl<'s> Export<'s> {
         self.head.run.id.clone()
     }
 
-    async fn bundle(&mut self) -> Result<Done, ExportError> {
+    async fn bundle(&mut self) -> Result<(), ExportError> {
         let mut folded = self.fold().await?;
         self.activities(&mut folded).await?;
         let avro = self.any_avro(&folded);
@@ -174,7 +174,7 @@ impl<'s> Export<'s> {
         self.failures(&folded.failures).await?;
         self.writer
             .member("history_complete", &head::history_complete(&self.head.run));
-        let mut told = self.history(&folded).await?;
+        let told = self.history().await?;
         self.intakes();
         let lineage_source = self.links();
         self.manifest(&told, &mut folded).await?;
@@ -182,12 +182,11 @@ impl<'s> Export<'s> {
         self.redaction(&told, &mut folded).await?;
         self.writer.member("schema", SCHEMA);
         self.writer.member("schema_version", &SCHEMA_VERSION);
-        self.selected_run(&told, &mut folded, lineage_source)
-            .await?;
+        self.selected_run(&mut folded, lineage_source).await?;
         self.signals().await?;
         self.writer.member("summary", &self.summary().0);
         self.spooled("tasks", &mut folded.tasks).await?;
-        self.spooled("timeline", &mut told.timeline).await?;
+        self.spooled("timeline", &mut folded.timeline).await?;
         self.writer.open_list("timers");
         for n in 0..folded.timers.len() {
             if let Some(timer) = folded.timers.get(n)? {
@@ -199,15 +198,7 @@ impl<'s> Export<'s> {
         self.updates().await?;
         self.spooled("waits", &mut folded.waits).await?;
         self.writer.member("workflow", &self.workflow().0);
-        let writer = std::mem::replace(&mut self.writer, Writer::new(None));
-        let (end, checksum) = writer.finish();
-        self.outlet.send(end).await?;
-        Ok(Done {
-            checksum,
-            events: self.events.len(),
-            bytes: self.outlet.bytes,
-            notices: std::mem::take(&mut self.reading.notices),
-        })
+        Ok(())
     }
 
     /// Lets what was written leave once there is enough of it.

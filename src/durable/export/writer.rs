@@ -1,33 +1,30 @@
-//! The bundle as text: canonical as it is written, sealed as it leaves.
+//! The bundle as text: canonical as it is written.
 
 use serde::Serialize;
 
-use super::seal::{Sealer, SigningKey};
 use crate::durable::canonical;
 
 /// How much text leaves at once.
-const PIECE: usize = 64 * 1024;
+const PIECE: usize = 128 * 1024;
 
-/// Members must come in the order of their keys; what is written is hashed when it leaves.
+/// Members must come in the order of their keys.
 #[derive(Debug)]
 pub struct Writer {
     out: Vec<u8>,
-    sealer: Sealer,
-    key_id: Option<String>,
     /// Whether the next member or item is the first of its map or list.
     first: bool,
 }
 
-impl Writer {
-    pub fn new(key: Option<&SigningKey>) -> Self {
+impl Default for Writer {
+    fn default() -> Self {
         Self {
             out: vec![b'{'],
-            sealer: Sealer::new(key),
-            key_id: key.and_then(|key| key.id.clone()),
             first: true,
         }
     }
+}
 
+impl Writer {
     /// A member of the map that is open.
     pub fn member(&mut self, key: &'static str, value: &(impl Serialize + ?Sized)) {
         self.key(key);
@@ -104,26 +101,17 @@ impl Writer {
         self.first = false;
     }
 
-    /// What was written since the last time, now part of the seal, once it is worth sending.
+    /// What was written since the last time, once it is worth sending.
     pub fn piece(&mut self) -> Option<Vec<u8>> {
         if self.out.len() < PIECE {
             return None;
         }
-        self.sealer.update(&self.out);
         let room = Vec::with_capacity(self.out.capacity());
         Some(std::mem::replace(&mut self.out, room))
     }
 
-    /// The end of the text, with the seal over all the rest, and its checksum.
-    pub fn finish(mut self) -> (Vec<u8>, String) {
-        // The seal is over the document without its own member.
-        self.sealer.update(&self.out);
-        self.sealer.update(b"}");
-        let sealed = self.sealer.finish();
-        let mut end = self.out;
-        end.extend_from_slice(b",\"integrity\":");
-        canonical::write(&mut end, &sealed.integrity(self.key_id.as_deref()));
-        end.extend_from_slice(b"}\n");
-        (end, sealed.checksum)
+    /// The rest of the text, but for the bracket that closes it.
+    pub fn finish(self) -> Vec<u8> {
+        self.out
     }
 }

@@ -86,24 +86,36 @@ pub fn tasks<'s>(
     reading.stream(run_id, "available_at, created_at, id")
 }
 
-/// The stored timeline between two sequences. Served by `(workflow_run_id, sequence)`.
-pub async fn timeline_between(
+/// The stored timeline at these sequences, which count up. Served by `(workflow_run_id, sequence)`.
+pub async fn timeline_at(
     reading: &mut Reading<'_>,
     run_id: &str,
-    from: i64,
-    to: i64,
+    sequences: impl IntoIterator<Item = i64>,
 ) -> Result<Vec<TimelineEntry>, DbError> {
-    let mut q = reading.snapshot.statement();
-    q.push("select ")
-        .push(TimelineEntry::COLUMNS)
-        .push(" from {workflow_run_timeline_entries} where workflow_run_id = ")
-        .bind(run_id)
-        .push(" and sequence >= ")
-        .bind(from)
-        .push(" and sequence <= ")
-        .bind(to)
-        .push(" order by sequence");
-    reading.all(q).await
+    let mut entries = Vec::new();
+    for some in lists(sequences.into_iter().collect()) {
+        let mut q = reading.snapshot.statement();
+        q.push("select ")
+            .push(TimelineEntry::COLUMNS)
+            .push(" from {workflow_run_timeline_entries} where workflow_run_id = ")
+            .bind(run_id)
+            .push(" and sequence in ")
+            .bind_list(some)
+            .push(" order by sequence");
+        entries.append(&mut reading.all(q).await?);
+    }
+    Ok(entries)
+}
+
+/// How many entries the stored timeline has. Served by `(workflow_run_id, sequence)`.
+pub async fn count_timeline(snapshot: &mut Snapshot, run_id: &str) -> Result<i64, DbError> {
+    let mut q = snapshot.statement();
+    q.push(
+        "select count(*) as entries from {workflow_run_timeline_entries} where workflow_run_id = ",
+    )
+    .bind(run_id);
+    let row = snapshot.fetch_one(q).await?;
+    row.map_or(Ok(0), |mut row| row.int("entries"))
 }
 
 /// The rows of a stored projection by position, as they arrive. Served by `(workflow_run_id)`.
@@ -121,19 +133,34 @@ pub async fn rows_of<'v, T: Stored>(
     values: impl IntoIterator<Item = &'v str>,
 ) -> Result<Vec<T>, DbError> {
     let values: BTreeSet<&str> = values.into_iter().collect();
-    if values.is_empty() {
-        return Ok(Vec::new());
+    let mut rows = Vec::new();
+    for some in lists(values.into_iter().collect()) {
+        let mut q = reading.snapshot.statement();
+        q.push("select ")
+            .push(T::COLUMNS)
+            .push(" from {")
+            .push(T::TABLE)
+            .push("} where ")
+            .push(column)
+            .push(" in ")
+            .bind_list(some);
+        rows.append(&mut reading.all(q).await?);
     }
-    let mut q = reading.snapshot.statement();
-    q.push("select ")
-        .push(T::COLUMNS)
-        .push(" from {")
-        .push(T::TABLE)
-        .push("} where ")
-        .push(column)
-        .push(" in ")
-        .bind_list(values);
-    reading.all(q).await
+    Ok(rows)
+}
+
+/// Values in lists that every database takes, each filled up with its last: of as many lengths
+/// only few statements are prepared.
+fn lists<T: Copy>(values: Vec<T>) -> impl Iterator<Item = Vec<T>> {
+    const MOST: usize = 1_000;
+    const STEP: usize = 100;
+    let mut rest = values;
+    std::iter::from_fn(move || {
+        let mut list: Vec<T> = rest.drain(..rest.len().min(MOST)).collect();
+        let last = *list.last()?;
+        list.resize(list.len().next_multiple_of(STEP), last);
+        Some(list)
+    })
 }
 
 /// One column of every row of the run, or of as many as an index on the run gives.

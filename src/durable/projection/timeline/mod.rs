@@ -119,6 +119,18 @@ pub fn timeline(cx: Context<'_>, failures: &[Failure], limit: Option<usize>) -> 
         .collect()
 }
 
+/// All entries by sequence, one at a time: together they may be longer than memory.
+pub fn entries<'a>(
+    cx: Context<'a>,
+    failures: &'a [Failure],
+) -> impl Iterator<Item = Entry> + use<'a> {
+    let rows = Rows::of(cx, failures);
+    cx.snapshot
+        .events
+        .iter()
+        .map(move |event| rows.entry(event))
+}
+
 /// What one event says of itself, in one sentence, without any row beside it.
 pub fn told(event: &HistoryEvent) -> String {
     Rows::default().entry(event).summary

@@ -1,0 +1,235 @@
+//! Folds batches of the history into the entries that wait for their sections.
+//!
+//! No database here: what a batch needs comes with it, so that the rows of the next can be read
+//! while this one is folded.
+
+use std::{
+    collections::{HashMap, HashSet},
+    io,
+};
+
+use chrono::{DateTime, Utc};
+use serde_json::json;
+
+use super::{
+    Policy, entries,
+    head::AVRO,
+    hide::{Hidden, Hide},
+    redaction::Slot,
+    spool::Spool,
+    timeline_entry::timeline_entry,
+};
+use crate::durable::{
+    canonical,
+    engine_config::EngineConfig,
+    projection::{
+        Context, activities, children, failures::Failure, projected::ById, related::Related,
+        sources, timeline, timers, timers::Timer, updates, waits, waits::Wait,
+    },
+    store::snapshot::RunSnapshot,
+    stored::{CommandRow, ExecutionRow, TaskRow, TimelineEntry, TimerRow},
+};
+
+/// By what entries are ordered; what a kind does not need is zero.
+type Key = (i64, i64, i64, String);
+
+/// What is known once every batch was folded.
+#[derive(Default)]
+pub(super) struct Folded {
+    pub activities: Spool<Key>,
+    /// As they are compared with the stored ones.
+    pub timers: Spool<Key>,
+    pub waits: Spool<Key>,
+    pub failures: Vec<Failure>,
+    /// Whether some event says that its payload is Avro.
+    pub says_avro: bool,
+    /// Whether some activity is encoded as Avro.
+    pub avro_activity: bool,
+    /// As they are written.
+    pub tasks: Spool<()>,
+    /// By position in the history.
+    pub timeline: Spool<u32>,
+    /// Whether the stored timeline says the same, as far as it was compared.
+    pub timeline_same: bool,
+    pub hidden_timeline: Vec<(u32, Hidden)>,
+}
+
+impl Folded {
+    pub fn push_task(&mut self, hide: Hide<'_>, task: &TaskRow) -> io::Result<()> {
+        let entry = entries::task(task);
+        if !hide.touches(Slot::TaskPayload) {
+            return self.tasks.push((), &entry);
+        }
+        let mut entry = json!(entry);
+        let path = format!("tasks.{}.payload", self.tasks.len());
+        hide.redact_key(Slot::TaskPayload, &mut entry, "payload", || path);
+        self.tasks.push((), &entry)
+    }
+
+    fn push_waits(&mut self, waits: &[Wait]) -> io::Result<()> {
+        for wait in waits {
+            let (rank, opened, id) = waits::order(wait);
+            let key = (i64::from(rank), opened, 0, id.to_owned());
+            self.waits.push(key, wait)?;
+        }
+        Ok(())
+    }
+
+    fn push_timers(&mut self, timers: &[Timer]) -> io::Result<()> {
+        for timer in timers {
+            let (sequence, fire, created, id) = timers::order(timer);
+            let key = (sequence, fire, created, id.to_owned());
+            self.timers.push(key, timer)?;
+        }
+        Ok(())
+    }
+}
+
+/// Events with the rows that belong to them.
+pub(super) struct Batch {
+    /// Where the events stand in the history.
+    pub positions: Vec<u32>,
+    /// Whether these are all events of some steps, with their rows; else they are only told.
+    pub whole_steps: bool,
+    pub rows: RunSnapshot,
+    /// Rows that the events name besides.
+    pub named: NamedRows,
+    /// What is stored of their timeline, while that may be up to date.
+    pub stored: Vec<TimelineEntry>,
+}
+
+#[derive(Default)]
+pub(super) struct NamedRows {
+    pub executions: Vec<ExecutionRow>,
+    pub timers: Vec<TimerRow>,
+    pub commands: Vec<CommandRow>,
+}
+
+pub(super) struct Folder {
+    pub now: DateTime<Utc>,
+    pub config: EngineConfig,
+    pub policy: Option<Policy>,
+    pub folded: Folded,
+    /// Timers that end a wait for a condition.
+    pub condition_timers: HashSet<String>,
+}
+
+impl Folder {
+    /// Waits for conditions, signals, children and updates, and the timers that end them.
+    pub fn fold_together(&mut self, head: &RunSnapshot) -> io::Result<()> {
+        let cx = Context {
+            snapshot: head,
+            now: self.now,
+            config: &self.config,
+        };
+        let folded = &mut self.folded;
+        let related = Related::of(head);
+        let conditions = waits::conditions::condition_waits(cx);
+        let signal_waits = waits::signals::signal_waits(cx);
+        let children = children::children(cx, &related);
+        let updates = updates::updates(cx, &ById::of(&folded.failures));
+        let timers = timers::timers(cx);
+        self.condition_timers = conditions
+            .iter()
+            .filter_map(|wait| wait.timer_id.clone())
+            .collect();
+        folded.push_waits(&waits::conditions::waits(cx, &conditions))?;
+        folded.push_waits(&waits::signals::waits(cx, &signal_waits))?;
+        folded.push_waits(&waits::children::waits(cx, &children))?;
+        folded.push_waits(&waits::updates::update_waits(cx, &updates))?;
+        let timer_waits = waits::steps::timer_waits(cx, &timers, &self.condition_timers);
+        folded.push_waits(&timer_waits)?;
+        folded.push_timers(&timers)
+    }
+
+    pub fn take(&mut self, batch: &mut Batch) -> io::Result<()> {
+        if batch.whole_steps {
+            self.fold_steps(&batch.rows)?;
+        }
+        // Only now: to a fold, a row is a step.
+        let NamedRows {
+            executions,
+            timers,
+            commands,
+        } = &mut batch.named;
+        batch.rows.executions.append(executions);
+        batch.rows.timers.append(timers);
+        batch.rows.commands.append(commands);
+        self.tell(batch)
+    }
+
+    fn fold_steps(&mut self, rows: &RunSnapshot) -> io::Result<()> {
+        let cx = Context {
+            snapshot: rows,
+            now: self.now,
+            config: &self.config,
+        };
+        let folded = &mut self.folded;
+        let executions: HashMap<&str, &ExecutionRow> = rows
+            .executions
+            .iter()
+            .map(|row| (row.id.as_str(), row))
+            .collect();
+        let activities = activities::activities(cx);
+        folded.push_waits(&waits::steps::activity_waits(cx, &activities))?;
+        for activity in &activities {
+            let row = executions.get(&*activity.id).copied();
+            let entry = entries::activity(activity, row);
+            folded.avro_activity |= entries::codec_of(activity, row) == Some(AVRO);
+            let (sequence, created, id) = activities::order(activity);
+            folded
+                .activities
+                .push((sequence, created, 0, id.to_owned()), &entry)?;
+        }
+        let timers = timers::timers(cx);
+        let timer_waits = waits::steps::timer_waits(cx, &timers, &self.condition_timers);
+        folded.push_waits(&timer_waits)?;
+        folded.push_timers(&timers)
+    }
+
+    /// Keeps the timeline of these events for its section, compares it with the stored one, and
+    /// notes what is redacted of it.
+    fn tell(&mut self, batch: &Batch) -> io::Result<()> {
+        let cx = Context {
+            snapshot: &batch.rows,
+            now: self.now,
+            config: &self.config,
+        };
+        let hide = Hide(self.policy.as_ref());
+        let Folded {
+            failures,
+            timeline,
+            timeline_same,
+            hidden_timeline,
+            ..
+        } = &mut self.folded;
+        *timeline_same &= batch.stored.len() == batch.positions.len();
+        let mut stored = batch.stored.iter();
+        let mut same = |text: &[u8]| {
+            *timeline_same = *timeline_same
+                && stored
+                    .next()
+                    .is_some_and(|stored| sources::same_timeline_entry(stored, text));
+        };
+        let told = timeline::entries(cx, failures);
+        for (at, entry) in batch.positions.iter().zip(told) {
+            let told = timeline_entry(&entry);
+            if hide.0.is_none() {
+                timeline.push_with(*at, |out| {
+                    let start = out.len();
+                    canonical::write(out, &told);
+                    same(&out[start..]);
+                })?;
+                continue;
+            }
+            let mut text = Vec::new();
+            canonical::write(&mut text, &told);
+            same(&text);
+            let mut entry = json!(entry);
+            let hidden = hide.redact_entry(&mut entry, *at as usize);
+            hidden_timeline.extend(hidden.into_iter().map(|hidden| (*at, hidden)));
+            timeline.push(*at, &entry)?;
+        }
+        Ok(())
+    }
+}
