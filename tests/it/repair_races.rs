@@ -139,7 +139,7 @@ on_every_database! {
             let tables: Vec<_> = schema::tables().iter().map(|table| table.name).collect();
             rig::empty(&db, &tables).await;
         }
-        assert!(rounds >= 1_000, "{rounds}");
+        assert!(rounds >= 2_000, "{rounds}");
         // Who wins one state's meetings is for the machine to say.
         assert!(won.asked > 0 && won.passed > 0 && won.completed > 0, "each side wins sometimes: {won:?}");
     }
@@ -147,7 +147,7 @@ on_every_database! {
 
 /// Every meeting is of two operators, a pass and two workers on one run, a few dozen statements in
 /// an order of its own.
-const ROUNDS: usize = 120;
+const ROUNDS: usize = 200;
 const AT_ONCE: usize = 4;
 /// What is wrong with the run they meet on, and whether a pass may repair it: a replay block is an
 /// operator's to clear, and where workers listen to a queue a ready task is the engine's to publish.
