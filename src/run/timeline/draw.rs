@@ -86,14 +86,23 @@ pub fn draw(story: Story, asked: &Asked, range: Range) -> Timeline {
     rows.extend(chosen.rows);
     let rows: Vec<Row> = rows
         .into_iter()
-        .map(|(unit, group)| Row {
-            bars: match group {
-                Some(_) => density::bars(&unit, &scale, columns),
+        .map(|(mut unit, group)| {
+            let attempts = unit.attempts();
+            let bars = match group {
+                Some(_) => {
+                    let bars = density::bars(&unit, &scale, columns);
+                    unit.keep_ends();
+                    bars
+                }
                 None => bars(&unit, &scale, from, to),
-            },
-            selected: selected.as_deref() == Some(&unit.id),
-            unit,
-            group,
+            };
+            Row {
+                bars,
+                selected: selected.as_deref() == Some(&unit.id),
+                attempts,
+                unit,
+                group,
+            }
         })
         .collect();
     let (lines, folds, levels) = labels(&marks, &scale, now, from, to);
@@ -376,7 +385,7 @@ mod tests {
             labels,
             [Label::Attempt(1), Label::Backoff, Label::Attempt(2)]
         );
-        assert_eq!(timeline.rows[1].unit.attempts(), 2);
+        assert_eq!(timeline.rows[1].attempts, 2);
     }
 
     #[test]

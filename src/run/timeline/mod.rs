@@ -196,8 +196,27 @@ impl Unit {
         Some(self.kind.name()).filter(|kind| *kind != self.name)
     }
 
+    /// Forgets all spans but those at its ends: all that is asked of a group once it is drawn, and
+    /// a page is kept for the next viewer.
+    fn keep_ends(&mut self) {
+        let (from, to, begun) = (self.from(), self.to(), self.begun());
+        let mut ends: Vec<Span> = Vec::new();
+        for span in self.spans.drain(..) {
+            let edge = |edge: Option<DateTime<Utc>>, at| edge == Some(at);
+            let of_all = edge(from, span.from) || edge(to, span.to);
+            let of_begun = edge(begun.map(|ends| ends.0), span.from)
+                || edge(begun.map(|ends| ends.1), span.to);
+            let same =
+                |kept: &Span| (kept.phase, kept.from, kept.to) == (span.phase, span.from, span.to);
+            if (of_all || of_begun) && !ends.iter().any(same) {
+                ends.push(span);
+            }
+        }
+        self.spans = ends;
+    }
+
     /// How many tries were begun.
-    pub fn attempts(&self) -> usize {
+    fn attempts(&self) -> usize {
         self.spans
             .iter()
             .filter(|span| span.attempt.is_some() && span.phase != Phase::Ahead)
@@ -275,6 +294,8 @@ const LEVEL: usize = 14;
 pub struct Row {
     pub unit: Unit,
     pub bars: Vec<Bar>,
+    /// How many tries were begun.
+    pub attempts: usize,
     /// How many units this row stands for, if it is not one alone.
     pub group: Option<usize>,
     /// Its details are shown.
