@@ -254,15 +254,20 @@ pub(super) async fn recent(
     sql::one(snapshot, scope, RECENT, RecentTasks::read).await
 }
 
-/// Along `(status, available_at)`.
-const FAILING: &str = "select r.workflow_type, max(t.attempt_count) as max_consecutive_failures, count(*) as failed_tasks \
-    from {workflow_tasks} t join {workflow_runs} r on r.id = t.workflow_run_id \
-    where t.status = 'failed' and t.task_type = 'workflow' and t.attempt_count > 0:and_ns_r \
-    group by r.workflow_type order by 2 desc, 1";
+/// Along `(status, available_at)`, and from each task to its run: as a join PostgreSQL would read
+/// all runs there are.
+const FAILING: &str = "select workflow_type, max(attempt_count) as max_consecutive_failures, count(*) as failed_tasks \
+    from (select t.attempt_count, (select r.workflow_type from {workflow_runs} r \
+      where r.id = t.workflow_run_id:and_ns_r) as workflow_type \
+      from {workflow_tasks} t where t.status = 'failed' and t.task_type = 'workflow' and t.attempt_count > 0) failed \
+    group by workflow_type order by 2 desc, 1";
 
 pub(super) async fn failing_types(
     snapshot: &mut Snapshot,
     scope: &Scope<'_>,
 ) -> Result<Vec<FailingType>, DbError> {
-    sql::all(snapshot, scope, FAILING, FailingType::read).await
+    let mut types = sql::all(snapshot, scope, FAILING, FailingType::read).await?;
+    // Tasks of no run, or of one elsewhere.
+    types.retain(|of_type| of_type.workflow_type.is_some());
+    Ok(types)
 }
