@@ -61,6 +61,7 @@ pub async fn run(args: RepairPassArgs) -> Result<(), CliError> {
     }
     if !args.dry_run {
         serve::refuse_frozen_clock(&config)?;
+        serve::refuse_nudging_pass(&config)?;
     }
     let engine = EngineConfig::load(config.engine_config.as_deref()).map_err(CliError::Usage)?;
     let read = serve::checked(Db::connect(&config.database(url)).await?).await?;

@@ -1,13 +1,14 @@
 //! `plimsoll serve`: the dashboard over the engine's database.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, panic::AssertUnwindSafe, time::Duration};
 
+use futures_util::FutureExt as _;
 use tokio::net::TcpListener;
 
 use super::CliError;
 use crate::{
     clock::Clock,
-    config::Config,
+    config::{Config, RepairMode},
     db::{Db, Exclusive},
     durable::{
         engine_config::EngineConfig,
@@ -45,6 +46,9 @@ pub async fn run(config: &Config) -> Result<(), CliError> {
             "--repair-loop writes to the engine's database: say --allow-repair too".into(),
         ));
     }
+    if config.repair_loop {
+        refuse_nudging_pass(config)?;
+    }
     let repairs = if config.allow_repair {
         Some(repairs(config, url, &db).await?)
     } else {
@@ -67,6 +71,18 @@ pub fn refuse_frozen_clock(config: &Config) -> Result<(), CliError> {
         Clock::System => Ok(()),
         Clock::Frozen(_) => Err(CliError::Usage(
             "--allow-repair judges leases by the clock, which --clock stops: leave out one of the two"
+                .into(),
+        )),
+    }
+}
+
+/// Who wants only nudges must not find rows that a pass has put back.
+pub fn refuse_nudging_pass(config: &Config) -> Result<(), CliError> {
+    match config.repair_mode {
+        RepairMode::Direct => Ok(()),
+        RepairMode::Nudge => Err(CliError::Usage(
+            "a repair pass puts rows back itself, which --repair-mode nudge leaves to the engine: \
+             leave out one of the two"
                 .into(),
         )),
     }
@@ -211,7 +227,13 @@ async fn repair_loop(db: Db, clock: Clock, app: App) {
         if right.is_none() {
             continue;
         }
-        match pass::pass(&db, judged, &Asked::default()).await {
+        let asked = Asked::default();
+        let pass = AssertUnwindSafe(pass::pass(&db, judged, &asked)).catch_unwind();
+        let Ok(passed) = pass.await else {
+            tracing::error!("a repair pass broke off; this is a fault in Plimsoll");
+            continue;
+        };
+        match passed {
             Ok(report) if report.dispatched_tasks > 0 || report.failed() => {
                 tracing::info!(
                     repaired_existing_tasks = report.repaired_existing_tasks,

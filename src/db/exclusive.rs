@@ -2,7 +2,7 @@
 //! with its holder. Where the database is a file, so is the lock.
 
 use std::{
-    fs::File,
+    fs::{File, TryLockError},
     path::{Path, PathBuf},
 };
 
@@ -32,7 +32,15 @@ impl Db {
                 let opened = opened.map_err(|error| DbError::Settings {
                     message: format!("cannot make the lock {}: {error}", file.display()),
                 })?;
-                opened.try_lock().is_ok().then_some(Holder::File(opened))
+                match opened.try_lock() {
+                    Ok(()) => Some(Holder::File(opened)),
+                    Err(TryLockError::WouldBlock) => None,
+                    Err(TryLockError::Error(error)) => {
+                        return Err(DbError::Settings {
+                            message: format!("cannot lock {}: {error}", file.display()),
+                        });
+                    }
+                }
             }
             Pool::Postgres(pool) => {
                 let connection = pool.acquire().await.map_err(|error| self.error(error))?;

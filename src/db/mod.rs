@@ -112,6 +112,7 @@ impl Db {
         match &self.pool {
             Pool::Sqlite(pool) => {
                 let timeout = self.statement_timeout;
+                count::sent(&statement);
                 let anew = sqlite::Transaction::read_anew(pool, self.zone, timeout).await;
                 anew?.fetch(statement, timeout).await.map(drop)
             }

@@ -74,7 +74,8 @@ impl Batches {
                     source: None,
                 });
             };
-            list.remove(oldest);
+            // It may still be looking at its runs, and nobody can see them any more.
+            list.remove(oldest).stop();
         }
         let kept = Arc::new(kept);
         list.push(Arc::clone(&kept));

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::Write as _,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -74,24 +75,30 @@ fn json_file(file: &Path) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// The application the corpus was written in: the engine's settings beside its host's.
-fn host(workflows: &Value, queue: &Value) -> Value {
-    json!({
+/// The application the corpus was written in: the engine's settings beside its host's. Put in
+/// place as a whole, since other tests write and read the same.
+fn host(folder: &Path, workflows: &Value, queue: &Value) -> PathBuf {
+    let file = folder.join("host.json");
+    let whole = json!({
         "workflows": workflows,
         "queue": queue,
         "cache": { "default": "array", "stores": { "array": { "driver": "array" } } },
         "database": { "default": "golden" },
-    })
+    });
+    let mut made = tempfile::NamedTempFile::new_in(folder).expect("a file");
+    made.write_all(whole.to_string().as_bytes())
+        .expect("the configuration");
+    made.persist(&file).expect("its place");
+    file
 }
 
 fn scenario(scenario: &str, folder: &Path, views: &Path, database: &str, now: &str) -> State {
-    let config = folder.join("host.json");
     // The application's queue is written down nowhere else.
     let queue = &json_file(&views.join("backend-capabilities.json"))["queue"];
     let name = queue["connection"].as_str().expect("a connection");
     let queue = json!({ "default": name, "connections": { name: { "driver": queue["driver"] } } });
     let engine = json_file(&folder.join("engine-config.json"));
-    fs::write(&config, host(&engine, &queue).to_string()).expect("the configuration");
+    let config = host(folder, &engine, &queue);
     let now = fs::read_to_string(folder.join(now)).expect("now");
     let changed = json_file(&views.join("views-mutated-tables.json"));
     State {
@@ -122,10 +129,9 @@ fn scenario(scenario: &str, folder: &Path, views: &Path, database: &str, now: &s
 fn engine_test(folder: &Path) -> State {
     let mut views = json_file(&folder.join("views.json"));
     let meta = json_file(&folder.join("meta.json"));
-    let config = folder.join("host.json");
     let queue =
         json!({ "default": meta["queue_default"], "connections": meta["queue_connections"] });
-    fs::write(&config, host(&meta["workflows"], &queue).to_string()).expect("the configuration");
+    let config = host(folder, &meta["workflows"], &queue);
     State {
         name: folder.file_name().unwrap().to_string_lossy().into_owned(),
         database: folder.join("db.sqlite"),

@@ -9,13 +9,14 @@ use plimsoll::{
     durable::{
         engine_config::EngineConfig,
         repair::{self, ApplyError, Goal, Judged, Kind, Refusal, RepairPlan},
+        store::schema,
         stored::Cell,
     },
 };
 
 use crate::{
     repair_conformance::by_run,
-    rig::{TestDb, on_every_database},
+    rig::{self, TestDb, on_every_database},
     row_diff,
     shop::{self, now},
 };
@@ -179,6 +180,44 @@ on_every_database! {
             q.push("update {activity_attempts} set lease_expires_at = ").bind_time(now() + TimeDelta::seconds(30));
         }).await;
         assert_eq!(refused(&db, &situation).await.code(), "attempt_not_over");
+    }
+
+    async fn a_try_whose_lease_ran_out_only_just_now_may_be_at_work(db: TestDb) {
+        let situation = given(&db, "lease-expired-activity").await;
+        change(&db, |q| {
+            q.push("update {activity_attempts} set lease_expires_at = ").bind_time(now() - TimeDelta::seconds(1));
+        }).await;
+        assert_eq!(refused(&db, &situation).await.code(), "attempt_not_over");
+        change(&db, |q| {
+            q.push("update {activity_attempts} set lease_expires_at = ").bind_time(now() - TimeDelta::seconds(3));
+        }).await;
+        asked(&db, &situation).await.expect("it is over");
+    }
+
+    async fn the_try_of_another_activity_is_not_closed(db: TestDb) {
+        let situation = given(&db, "lease-expired-activity").await;
+        add(&db, attempt(&situation, "01m7anotheractivity0000000", "running")).await;
+        asked(&db, &situation).await.expect("it is repairable as it is");
+        change(&db, |q| {
+            q.push("update {activity_executions} set current_attempt_id = '01M7ATTEMPT000000000000000'");
+        }).await;
+        let refusal = refused(&db, &situation).await;
+        assert!(refusal.words().contains("current_attempt_id"), "{}", refusal.words());
+    }
+
+    async fn a_run_in_a_status_we_do_not_know_may_be_closed(db: TestDb) {
+        for name in ["signal-task-lost", "dispatch-overdue", "lease-expired-activity"] {
+            let tables: Vec<_> = schema::tables().iter().map(|table| table.name).collect();
+            rig::empty(&db, &tables).await;
+            let situation = given(&db, name).await;
+            asked(&db, &situation).await.expect("it is repairable as it is");
+            change(&db, |q| {
+                q.push("update {workflow_runs} set status = 'hibernating' where id = ").bind(&situation.run_id);
+            }).await;
+            let refusal = refused(&db, &situation).await;
+            assert_eq!(refusal.code(), "unreadable_rows", "{name}");
+            assert!(refusal.words().contains("status"), "{}", refusal.words());
+        }
     }
 
     async fn nothing_is_put_back_from_a_history_that_cannot_be_read(db: TestDb) {

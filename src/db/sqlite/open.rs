@@ -96,7 +96,10 @@ fn file(url: &str) -> Result<PathBuf, DbError> {
 
 /// Opening is lazy: only a read shows a locked file or one that is not a database.
 fn try_it(mut lease: Lease) -> Result<(), String> {
-    let connection = lease.connection().map_err(|error| error.to_string())?;
+    let connection = lease.connection().map_err(|error| match error {
+        DbError::Lost(why) => why,
+        other => other.to_string(),
+    })?;
     connection
         .query_row("select count(*) from sqlite_master", [], |_| Ok(()))
         .map_err(|error| message(&error))

@@ -87,11 +87,6 @@ impl SqlitePool {
 
     pub(super) async fn lend(&self) -> Result<Lease, DbError> {
         let mut lease = self.lend_anew().await?;
-        let file = file_id(&self.0.file);
-        let mut idle = self.idle();
-        idle.retain(|opened| opened.file == file);
-        lease.opened = Mutex::new(idle.pop());
-        drop(idle);
         lease.keep = true;
         Ok(lease)
     }
@@ -110,6 +105,18 @@ impl SqlitePool {
         })
     }
 
+    /// One that nobody uses. Those of a file that is no longer there are closed.
+    fn reuse(&self, file: FileId) -> Option<Opened> {
+        let mut idle = self.idle();
+        let (mut same, other): (Vec<_>, Vec<_>) =
+            idle.drain(..).partition(|opened| opened.file == file);
+        let opened = same.pop();
+        *idle = same;
+        drop(idle);
+        drop(other);
+        opened
+    }
+
     fn idle(&self) -> MutexGuard<'_, Vec<Opened>> {
         self.0.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -118,8 +125,8 @@ impl SqlitePool {
 /// A connection until it is dropped, which undoes what was not committed.
 #[derive(Debug)]
 pub(super) struct Lease {
-    /// Opened when it is first used: that may take its time. Locked by nobody, only so that a
-    /// lease can be seen from two threads.
+    /// Taken or opened when it is first used: that may take its time. Locked by nobody, only so
+    /// that a lease can be seen from two threads.
     opened: Mutex<Option<Opened>>,
     /// Whether others may have it afterwards.
     keep: bool,
@@ -133,15 +140,28 @@ impl Lease {
         let place = place.unwrap_or_else(PoisonError::into_inner);
         let opened = match place.take() {
             Some(opened) => opened,
-            None => {
-                let Inner { file, how, .. } = &*self.pool.0;
-                Opened {
-                    file: file_id(file),
-                    connection: connect(file, *how).map_err(|error| told(error, 0))?,
-                }
-            }
+            None => opened(&self.pool, self.keep)?,
         };
         Ok(&place.insert(opened).connection)
+    }
+}
+
+fn opened(pool: &SqlitePool, reuse: bool) -> Result<Opened, DbError> {
+    let Inner { file, how, .. } = &*pool.0;
+    let id = file_id(file);
+    if let Some(opened) = Some(id).filter(|_| reuse).and_then(|id| pool.reuse(id)) {
+        return Ok(opened);
+    }
+    match connect(file, *how) {
+        Ok(connection) => Ok(Opened {
+            connection,
+            file: id,
+        }),
+        // A file that cannot be opened is a database that is away.
+        Err(error) => Err(match told(error, 0) {
+            DbError::Query(why) => DbError::Lost(why),
+            other => other,
+        }),
     }
 }
 

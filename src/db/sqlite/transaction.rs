@@ -2,7 +2,7 @@
 //! requests.
 
 use std::{
-    mem,
+    mem, panic,
     sync::{Arc, Weak},
     time::{Duration, Instant},
 };
@@ -48,8 +48,8 @@ pub struct Transaction {
 #[derive(Debug)]
 enum Place {
     Here(Lease),
-    /// At work; it comes back by itself.
-    Away(JoinHandle<Lease>),
+    /// At work; it comes back by itself, unless the transaction could not even begin.
+    Away(JoinHandle<Option<Lease>>),
     Lost,
 }
 
@@ -171,8 +171,11 @@ impl Transaction {
     }
 
     pub async fn commit(mut self) -> Result<(), DbError> {
-        self.run(|work| Ok(work.connection.execute_batch("commit")?))
-            .await
+        self.run(|work| {
+            work.limit(None)?;
+            Ok(work.connection.execute_batch("commit")?)
+        })
+        .await
     }
 
     /// Rows as they are read, a few ahead of whoever takes them.
@@ -191,20 +194,27 @@ impl Transaction {
                 work.rows(statement, timeout, |row| {
                     lot.push(row);
                     match lot.full() {
-                        Some(rows) => hand_over(&sender, rows),
+                        rows @ Some(_) => hand_over(&sender, rows),
                         None => Ok(()),
                     }
                 })?;
-                Ok(hand_over(&sender, lot.rows)?)
+                hand_over(&sender, Some(lot.rows))?;
+                Ok(hand_over(&sender, None)?)
             });
             if let Err(failure) = sent {
                 // Whoever has left needs no reason.
                 let _ = sender.blocking_send(Err(failure.told(seconds)));
             }
         });
-        let lots = stream::unfold((receiver, wanted), |(mut receiver, wanted)| async {
-            let lot: Result<Vec<Row>, DbError> = receiver.recv().await?;
-            Some((lot, (receiver, wanted)))
+        let lots = stream::unfold(Some((receiver, wanted)), |more| async {
+            let (mut receiver, wanted) = more?;
+            match receiver.recv().await {
+                Some(Ok(Some(rows))) => Some((Ok(rows), Some((receiver, wanted)))),
+                Some(Ok(None)) => None,
+                Some(Err(error)) => Some((Err(error), None)),
+                // Rows that end without their end are not all rows.
+                None => Some((Err(stopped()), None)),
+            }
         });
         stream::once(async { begun.await.map(|()| lots) })
             .try_flatten()
@@ -227,8 +237,19 @@ impl Transaction {
         .await?;
         match answered.await {
             Ok(done) => done.map_err(|failure| failure.told(self.timeout_seconds)),
-            Err(_) => Err(stopped()),
+            Err(_) => Err(self.broke_off().await),
         }
+    }
+
+    /// A fault in what was done there is a fault here too, not one of the database.
+    async fn broke_off(&mut self) -> DbError {
+        if let Place::Away(lease) = mem::replace(&mut self.place, Place::Lost)
+            && let Err(error) = lease.await
+            && error.is_panic()
+        {
+            panic::resume_unwind(error.into_panic());
+        }
+        stopped()
     }
 
     /// Sets the connection to work once it is here.
@@ -240,12 +261,19 @@ impl Transaction {
         let mut lease = self.here().await?;
         let (begin, zone) = (self.begin.take(), self.zone);
         self.place = Place::Away(spawn_blocking(move || {
-            job(begun(&mut lease, begin).map(|connection| Work {
-                connection,
-                zone,
-                wanted,
-            }));
-            lease
+            match begun(&mut lease, begin) {
+                Ok(connection) => job(Ok(Work {
+                    connection,
+                    zone,
+                    wanted,
+                })),
+                // What comes next must not run outside a transaction.
+                Err(failure) => {
+                    job(Err(failure));
+                    return None;
+                }
+            }
+            Some(lease)
         }));
         Ok(())
     }
@@ -253,8 +281,8 @@ impl Transaction {
     async fn here(&mut self) -> Result<Lease, DbError> {
         if let Place::Away(lease) = &mut self.place {
             self.place = match lease.await {
-                Ok(lease) => Place::Here(lease),
-                Err(_) => Place::Lost,
+                Ok(Some(lease)) => Place::Here(lease),
+                Ok(None) | Err(_) => Place::Lost,
             };
         }
         match mem::replace(&mut self.place, Place::Lost) {
@@ -276,10 +304,10 @@ fn stopped() -> DbError {
     DbError::Lost("the work on the SQLite file broke off".into())
 }
 
-fn hand_over(
-    sender: &mpsc::Sender<Result<Vec<Row>, DbError>>,
-    rows: Vec<Row>,
-) -> Result<(), DbError> {
+/// What comes over: rows, or that there are no more.
+type Lots = mpsc::Sender<Result<Option<Vec<Row>>, DbError>>;
+
+fn hand_over(sender: &Lots, rows: Option<Vec<Row>>) -> Result<(), DbError> {
     sender.blocking_send(Ok(rows)).map_err(|_| stopped())
 }
 

@@ -105,7 +105,7 @@ fn command(draft: &Draft<'_>, request: &Request, made: &Made) -> Result<CommandR
         payload_codec: Some(AVRO.to_owned()),
         payload: Some(payload(draft, request, made)),
         rejection_reason: None,
-        command_sequence: Some(last + 1),
+        command_sequence: Some(last.saturating_add(1)),
         message_sequence: None,
         accepted_at: Some(now),
         applied_at: Some(now),
@@ -145,7 +145,8 @@ fn event(draft: &mut Draft<'_>, request: &Request, made: &Made, command: &Comman
     let p = draft.p;
     let (snapshot, now) = (p.cx.snapshot, p.cx.now);
     let last = snapshot.events.iter().map(|event| event.sequence).max();
-    let sequence = last.unwrap_or(0).max(snapshot.run.last_history_sequence) + 1;
+    let last = last.unwrap_or(0).max(snapshot.run.last_history_sequence);
+    let sequence = last.saturating_add(1);
     let payload = json!({
         "workflow_command_id": command.id,
         "workflow_instance_id": snapshot.run.workflow_instance_id,

@@ -1,12 +1,14 @@
 //! What a plan stands on must be sure: a row that could not be taken as it stands may say the
 //! opposite of what was made of it, and a try that is not over may still be running.
 
+use chrono::TimeDelta;
+
 use crate::durable::{
     projection::{Projected, notices::unreadable},
-    repair::refusal::Refusal,
+    repair::refusal::{LEASE_MARGIN_SECONDS, Refusal},
     stored::{
-        AttemptRow, AttemptStatus, ExecutionRow, HistoryEvent, Notice, Problem, SignalRow, TaskRow,
-        TaskType, TimerRow, UpdateRow,
+        AttemptRow, AttemptStatus, ExecutionRow, HistoryEvent, Notice, Problem, RunRow, SignalRow,
+        TaskRow, TaskType, TimerRow, UpdateRow,
     },
 };
 
@@ -41,8 +43,17 @@ pub(super) fn of_a_task(p: &Projected<'_>, task: &TaskRow, execution: &str) -> R
 
 fn legible(p: &Projected<'_>, counts: impl Fn(&Notice) -> bool) -> Result<(), Refusal> {
     let notices = unreadable(p.cx.snapshot);
+    let run = &p.cx.snapshot.run;
+    // Every plan stands on the run being open, in a word we know, and counts on from its numbers.
+    let of_run = |notice: &Notice| {
+        notice.table == RunRow::TABLE
+            && notice.id == run.id
+            && ["status", "last_history_sequence", "last_command_sequence"].contains(&notice.column)
+    };
     // A far time is strange, but it is what is stored.
-    let broken = |notice: &&Notice| notice.problem != Problem::ImplausibleTime && counts(notice);
+    let broken = |notice: &&Notice| {
+        notice.problem != Problem::ImplausibleTime && (of_run(notice) || counts(notice))
+    };
     if let Some(notice) = notices.list().iter().find(broken) {
         return Err(Refusal::Unreadable {
             table: notice.table,
@@ -91,10 +102,15 @@ pub(super) fn spent_attempts(p: &Projected<'_>, execution: &str) -> Result<i64, 
     Ok(last)
 }
 
-/// Whoever holds a try under a lease that has not run out is at work, whatever the task says.
+/// Whoever holds a try under a lease that has not run out, or only just, is at work, whatever the
+/// task says.
 pub(super) fn no_attempt_is_leased(p: &Projected<'_>, execution: &str) -> Result<(), Refusal> {
+    let surely_over = p.cx.now - TimeDelta::seconds(LEASE_MARGIN_SECONDS);
     let at_work = |row: &&AttemptRow| {
-        !row.status.is_over() && row.lease_expires_at.is_some_and(|until| until > p.cx.now)
+        !row.status.is_over()
+            && row
+                .lease_expires_at
+                .is_some_and(|until| until > surely_over)
     };
     attempts(p, execution).find(at_work).map_or(Ok(()), |row| {
         Err(Refusal::AttemptNotOver { id: row.id.clone() })

@@ -67,7 +67,7 @@ pub(super) fn recover(draft: &mut Draft<'_>, task: &TaskRow, kind: Kind) -> Resu
     let execution_id = payload_of(task).activity_execution_id.0;
     footing::of_a_task(draft.p, task, execution_id.as_deref().unwrap_or_default())?;
     let mut recorded = TaskRow {
-        repair_count: task.repair_count + 1,
+        repair_count: task.repair_count.saturating_add(1),
         repair_available_at: None,
         last_error: None,
         ..task.clone()
@@ -154,15 +154,24 @@ fn expire_attempt(
     footing::no_attempt_is_leased(draft.p, &execution.id)?;
     task.attempt_count = task.attempt_count.max(number);
     let current = execution.current_attempt_id.as_deref();
-    let known = snapshot
+    let named = snapshot
         .attempts
         .iter()
-        .find(|row| Some(row.id.as_str()) == current)
-        .or_else(|| {
-            snapshot.attempts.iter().find(|row| {
-                row.activity_execution_id == execution.id && row.attempt_number == number
-            })
+        .find(|row| Some(row.id.as_str()) == current);
+    // Another activity's try is not this one's to close.
+    if named.is_some_and(|row| row.activity_execution_id != execution.id) {
+        return Err(Refusal::Unreadable {
+            table: ExecutionRow::TABLE,
+            column: "current_attempt_id",
+            id: execution.id.clone(),
         });
+    }
+    let known = named.or_else(|| {
+        snapshot
+            .attempts
+            .iter()
+            .find(|row| row.activity_execution_id == execution.id && row.attempt_number == number)
+    });
     let attempt_id = if let Some(row) = known {
         if row.status == AttemptStatus::Running {
             close_attempt(draft, row);
