@@ -126,17 +126,17 @@ impl Failure {
     fn told(self, timeout_seconds: u64) -> DbError {
         match self {
             Self::Ours(error) => error,
-            Self::Sqlite(error) => told(error, timeout_seconds),
+            Self::Sqlite(error) => told(&error, timeout_seconds),
         }
     }
 }
 
-fn told(error: Error, timeout_seconds: u64) -> DbError {
+fn told(error: &Error, timeout_seconds: u64) -> DbError {
     use rusqlite::ffi::{
         SQLITE_BUSY, SQLITE_BUSY_RECOVERY, SQLITE_BUSY_SNAPSHOT, SQLITE_CONSTRAINT_PRIMARYKEY,
         SQLITE_CONSTRAINT_UNIQUE, SQLITE_INTERRUPT, SQLITE_LOCKED,
     };
-    let text = message(&error);
+    let text = message(error);
     let Some(error) = error.sqlite_error() else {
         return DbError::Query(text);
     };

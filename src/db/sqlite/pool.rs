@@ -35,7 +35,7 @@ struct Inner {
 /// one when another is put in its place.
 #[derive(Debug)]
 struct Opened {
-    connection: Connection,
+    connection: Box<Connection>,
     file: FileId,
 }
 
@@ -154,11 +154,11 @@ fn opened(pool: &SqlitePool, reuse: bool) -> Result<Opened, DbError> {
     }
     match connect(file, *how) {
         Ok(connection) => Ok(Opened {
-            connection,
+            connection: Box::new(connection),
             file: id,
         }),
         // A file that cannot be opened is a database that is away.
-        Err(error) => Err(match told(error, 0) {
+        Err(error) => Err(match told(&error, 0) {
             DbError::Query(why) => DbError::Lost(why),
             other => other,
         }),

@@ -193,7 +193,7 @@ impl RunRows {
         if let Which::One(id) = which {
             let mut q = snapshot.statement();
             extras::push_free_form(&mut q, id);
-            questions.push(of.rows(q, &free_form));
+            questions.push(Tables::rows(q, &free_form));
         }
         if extent != Extent::Head {
             if known.is_empty() || known.len() < runs.len() {
@@ -202,7 +202,7 @@ impl RunRows {
             let mut q = snapshot.statement();
             push_heartbeats(&mut q);
             questions.extend([
-                of.rows(q, &heartbeats),
+                Tables::rows(q, &heartbeats),
                 of.run::<TaskRow>("", &tasks),
                 of.run::<ExecutionRow>(" order by sequence", &executions),
                 of.run::<AttemptRow>("", &attempts),
@@ -380,7 +380,7 @@ impl Tables<'_> {
     }
 
     /// Rows as they are, of all runs alike.
-    fn rows(&self, q: Statement, rows: &ByRun<Vec<Row>>) -> Question {
+    fn rows(q: Statement, rows: &ByRun<Vec<Row>>) -> Question {
         let rows = rows.clone();
         Question::new(q, move |row| {
             rows.with(ALL, Vec::new, |rows| rows.push(row));
@@ -434,7 +434,8 @@ impl Tables<'_> {
                 .as_deref()
                 .or_else(|| row.peek(OWNER))
                 .unwrap_or_default();
-            links.with(&owner.to_owned(), Vec::new, |links| links.push(row));
+            let owner = owner.to_owned();
+            links.with(&owner, Vec::new, |links| links.push(row));
             Ok(())
         })
     }
