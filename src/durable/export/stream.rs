@@ -5,8 +5,8 @@
 //! folded waits in files too, and of the history's length only an index stays in memory.
 //!
 //! Three things are done at once: rows are read and sections written here, steps are folded in a
-//! thread ([`super::apart`]), and what was written is sealed and leaves in a task
-//! ([`super::outlet`]).
+//! thread (`apart`), and what was written is sealed and leaves in a task
+//! (`outlet`).
 
 use std::io;
 
