@@ -1,5 +1,6 @@
 //! Durable Workflow v2.
 
+mod arrange;
 pub mod canonical;
 pub mod collect;
 pub mod engine_config;

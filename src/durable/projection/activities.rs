@@ -20,6 +20,7 @@ use super::{
 use crate::{
     db::Json,
     durable::{
+        arrange::arrange,
         payload::{self, Payload},
         stored::{
             ActivityStatus, EventType, ExecutionRow, HistoryEvent,
@@ -184,7 +185,7 @@ pub fn activities(cx: Context<'_>) -> Vec<Activity<'_>> {
             state.present(row, &mut tries, &mut policies, run_codec)
         })
         .collect();
-    activities.sort_unstable_by(|a, b| order(a).cmp(&order(b)));
+    arrange(&mut activities, |a, b| order(a).cmp(&order(b)));
     activities
 }
 

@@ -12,7 +12,7 @@ use super::{
     liveness::{self, Evidence},
     related::Related,
     signals::{Signal, signals},
-    task_links::{LinkedTask, TaskLinks},
+    task_links::TaskLinks,
     tasks::{self, Steps, Task},
     timers::{Timer, timers},
     updates::{FailureLookup, Update, UpdateException, UpdateFailure, updates},
@@ -77,11 +77,7 @@ impl<'a> Projected<'a> {
             },
         );
         let mut commands = commands(cx, &signals, &updates);
-        TaskLinks::new(cx, tasks.iter().map(linked)).fill(
-            &mut commands,
-            &mut signals,
-            &mut updates,
-        );
+        TaskLinks::new(cx, &tasks).fill(&mut commands, &mut signals, &mut updates);
         let standing = liveness::standing(
             cx,
             Evidence {
@@ -112,19 +108,6 @@ impl<'a> Projected<'a> {
             tasks,
             standing,
         }
-    }
-}
-
-fn linked(task: &Task) -> LinkedTask {
-    LinkedTask {
-        id: task.id.clone(),
-        synthetic: task.synthetic,
-        is_open: task.is_open,
-        status: task.status.clone(),
-        transport_state: task.transport_state.clone(),
-        workflow_command_id: task.workflow_command_id.clone(),
-        workflow_signal_id: task.workflow_signal_id.clone(),
-        workflow_update_id: task.workflow_update_id.clone(),
     }
 }
 

@@ -4,22 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 
-use super::{Context, commands::Command, signals::Signal, updates::Update};
+use super::{Context, commands::Command, signals::Signal, tasks::Task, updates::Update};
 use crate::durable::stored::{HistoryEvent, payloads::command::Named};
-
-/// What a link needs to know of one entry of the task list.
-#[derive(Clone, Debug, Default)]
-pub struct LinkedTask {
-    pub id: String,
-    /// Stands for a task that should exist and does not.
-    pub synthetic: bool,
-    pub is_open: bool,
-    pub status: String,
-    pub transport_state: String,
-    pub workflow_command_id: Option<String>,
-    pub workflow_signal_id: Option<String>,
-    pub workflow_update_id: Option<String>,
-}
 
 /// The task keys of a command, a signal or an update.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -47,7 +33,7 @@ impl Gathered {
         }
     }
 
-    fn add(&mut self, task: &LinkedTask) {
+    fn add(&mut self, task: &Task) {
         if task.synthetic {
             self.link.task_missing = true;
             return;
@@ -99,11 +85,11 @@ pub struct TaskLinks(ByKind<TaskLink>);
 impl TaskLinks {
     /// Tasks first, in the order of the finished list; then what history says of tasks by then
     /// gone.
-    pub fn new(cx: Context<'_>, tasks: impl IntoIterator<Item = LinkedTask>) -> Self {
+    pub fn new(cx: Context<'_>, tasks: &[Task]) -> Self {
         Self::gather(tasks, &cx.snapshot.events)
     }
 
-    fn gather(tasks: impl IntoIterator<Item = LinkedTask>, events: &[HistoryEvent]) -> Self {
+    fn gather(tasks: &[Task], events: &[HistoryEvent]) -> Self {
         let mut found = ByKind::<Gathered>::default();
         for task in tasks {
             for link in found.named(
@@ -111,7 +97,7 @@ impl TaskLinks {
                 task.workflow_signal_id.as_deref(),
                 task.workflow_update_id.as_deref(),
             ) {
-                link.add(&task);
+                link.add(task);
             }
         }
         for event in events {
@@ -174,8 +160,8 @@ impl TaskLinks {
 mod tests {
     use super::*;
 
-    fn task(id: &str, status: &str) -> LinkedTask {
-        LinkedTask {
+    fn task(id: &str, status: &str) -> Task {
+        Task {
             id: id.into(),
             synthetic: status == "missing",
             is_open: ["ready", "leased"].contains(&status),
@@ -184,6 +170,7 @@ mod tests {
             workflow_command_id: Some("c".into()),
             workflow_signal_id: Some("s".into()),
             workflow_update_id: None,
+            ..Task::default()
         }
     }
 
@@ -238,7 +225,7 @@ mod tests {
                 true,
             ),
         ] {
-            let links = TaskLinks::gather(tasks, &[event("old"), event("old")]);
+            let links = TaskLinks::gather(&tasks, &[event("old"), event("old")]);
             let link = links.of_signal(Some("s"), Some("c"));
             assert_eq!(link.current_task_id.as_deref(), current, "{what}");
             assert_eq!(link.task_transport_state.as_deref(), state, "{what}");

@@ -67,6 +67,8 @@ pub(super) fn push_related_to_many(q: &mut Statement, instances: &BTreeSet<Strin
         .bind(RELATED.max(few));
 }
 
+/// What ended a run is looked for among its last 500 events: little is recorded after it, and of a
+/// run that goes on the whole history would be read.
 fn push_facts(q: &mut Statement) {
     q.push("select ").push(RunRow::COLUMNS).push(
         ", (select s.status_bucket from {workflow_run_summaries} s where s.id = r.id) as summary_status_bucket\
@@ -76,6 +78,7 @@ fn push_facts(q: &mut Statement) {
          , (select e.payload from {workflow_history_events} e where e.workflow_run_id = r.id \
            and e.event_type = 'WorkflowStarted' and e.sequence <= 10 order by e.sequence limit 1) as started_payload\
          , (select e.event_type from {workflow_history_events} e where e.workflow_run_id = r.id \
+           and e.sequence > case when r.last_history_sequence > 500 then r.last_history_sequence - 500 else -1 end \
            and e.event_type in ",
     )
     .bind_list(TERMINAL.iter().map(EventType::as_str))

@@ -13,12 +13,15 @@ use super::{
 };
 use crate::{
     db::{DbError, Json, Row, Snapshot},
-    durable::stored::{
-        AttemptRow, Cells, ClosedReason, CommandRow, EventType, ExecutionRow, FailureRecord,
-        HeartbeatRow, LineageEntry, LinkRow, MessageRow, Notices, Problem, RunRow, RunSummary,
-        SignalRow, StatusBucket, TaskRow, TimelineEntry, TimerEntry, TimerRow, UpdateRow,
-        WaitEntry,
-        loose::{self, Text},
+    durable::{
+        arrange::arrange,
+        stored::{
+            AttemptRow, Cells, ClosedReason, CommandRow, EventType, ExecutionRow, FailureRecord,
+            HeartbeatRow, LineageEntry, LinkRow, MessageRow, Notices, Problem, RunRow, RunSummary,
+            SignalRow, StatusBucket, TaskRow, TimelineEntry, TimerEntry, TimerRow, UpdateRow,
+            WaitEntry,
+            loose::{self, Text},
+        },
     },
 };
 
@@ -182,11 +185,11 @@ impl RunSnapshot {
         // Sorted here: where no index gives the order, a database would carry whole rows through
         // its sort.
         let mut tasks = rows.tasks.read(n)?;
-        tasks.sort_unstable_by(|a: &TaskRow, b| {
+        arrange(&mut tasks, |a: &TaskRow, b| {
             (a.available_at, a.created_at, &a.id).cmp(&(b.available_at, b.created_at, &b.id))
         });
         let mut attempts = rows.attempts.read(n)?;
-        attempts.sort_unstable_by(|a: &AttemptRow, b| {
+        arrange(&mut attempts, |a: &AttemptRow, b| {
             (a.attempt_number, a.started_at, &a.id).cmp(&(b.attempt_number, b.started_at, &b.id))
         });
         let timeline_entries = match timeline {

@@ -19,10 +19,13 @@ use super::{
     transport::{Health, Patience, transport_state},
     waits::Wait,
 };
-use crate::durable::stored::{
-    TaskRow, TaskStatus,
-    loose::{self, Text, Verbatim},
-    payloads::task::TaskPayload,
+use crate::durable::{
+    arrange::arrange,
+    stored::{
+        TaskRow, TaskStatus,
+        loose::{self, Text, Verbatim},
+        payloads::task::TaskPayload,
+    },
 };
 
 /// What tasks are explained by.
@@ -163,7 +166,9 @@ pub fn tasks(cx: Context<'_>, steps: Steps<'_>) -> Vec<Task> {
     let missing = missing::missing(cx, steps, &lookup, &all);
     all.reserve_exact(missing.len());
     all.extend(missing);
-    all.sort_unstable_by(|a, b| (rank(a), a.turn()).cmp(&(rank(b), b.turn())));
+    arrange(&mut all, |a, b| {
+        (rank(a), a.turn()).cmp(&(rank(b), b.turn()))
+    });
     all
 }
 

@@ -12,6 +12,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::{context::ts, parallel::ParallelGroup};
+use crate::durable::arrange::arrange;
 
 /// One wait, with the keys the engine's JSON has for every kind, and those of its own kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -111,7 +112,7 @@ impl Wait {
 
 /// All waits of a run in the engine's order: open ones first, then by when they began.
 pub fn assemble(mut waits: Vec<Wait>) -> Vec<Wait> {
-    waits.sort_unstable_by(|a, b| order(a).cmp(&order(b)));
+    arrange(&mut waits, |a, b| order(a).cmp(&order(b)));
     waits
 }
 

@@ -65,13 +65,14 @@ pub(super) async fn end_of_stretch(
     let mut q = snapshot.statement();
     q.push("select id, last_history_sequence from {workflow_runs} where ");
     Which::Range { after, until: None }.push(&mut q, "id");
-    q.push(" order by id limit ")
-        .bind(bounds.whole_fleet.max(bounds.runs) + 1);
-    let rows = snapshot.fetch(q).await?;
     let most = match after {
-        None if rows.len() <= bounds.whole_fleet as usize => bounds.whole_fleet,
-        _ => bounds.runs,
+        None => bounds.whole_fleet,
+        Some(_) => bounds.runs,
     };
+    q.push(" order by id limit ").bind(most + 1);
+    let rows = snapshot.fetch(q).await?;
+    let whole = rows.len() <= most as usize;
+    let most = if whole { most } else { bounds.runs };
     let mut events = 0_i64;
     let mut last = None;
     for (n, mut row) in rows.into_iter().enumerate() {
