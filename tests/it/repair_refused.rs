@@ -124,6 +124,28 @@ async fn refused(db: &TestDb, situation: &Situation) -> Refusal {
     refusal
 }
 
+/// The same of the one task that a worker holds.
+async fn refused_of_task(db: &TestDb, situation: &Situation) -> Refusal {
+    let config = EngineConfig::defaults();
+    let judged = Judged {
+        clock: Clock::Frozen(now()),
+        config: &config,
+    };
+    let dump = row_diff::dump_run(&db.read_only, &situation.run_id).await;
+    let mut tasks = dump["workflow_tasks"].iter();
+    let (task, _) = tasks
+        .find(|(_, row)| row["status"] == "leased")
+        .expect("a task that is leased");
+    let run = &situation.run_id;
+    let done = repair::repair(&db.writable, judged, run, Goal::Task(task), None).await;
+    let Err(ApplyError::Refused(by_pass)) = done else {
+        panic!("{done:?}");
+    };
+    let refusal = refused(db, situation).await;
+    assert_eq!(by_pass, refusal);
+    refusal
+}
+
 on_every_database! {
     async fn a_task_whose_status_we_do_not_know_may_be_at_work(db: TestDb) {
         let situation = given(&db, "signal-task-lost").await;
@@ -203,6 +225,53 @@ on_every_database! {
         }).await;
         let refusal = refused(&db, &situation).await;
         assert!(refusal.words().contains("current_attempt_id"), "{}", refusal.words());
+    }
+
+    async fn a_live_try_outweighs_a_row_of_the_activity_that_is_gone_or_knows_of_none(db: TestDb) {
+        let situation = given(&db, "lease-expired-activity").await;
+        change(&db, |q| {
+            q.push("update {activity_attempts} set lease_expires_at = ").bind_time(now() + TimeDelta::seconds(30));
+        }).await;
+        for row in [
+            "update {activity_executions} set status = 'pending', attempt_count = 0, current_attempt_id = null, started_at = null",
+            "delete from {activity_executions}",
+        ] {
+            change(&db, |q| {
+                q.push(row);
+            }).await;
+            assert_eq!(refused_of_task(&db, &situation).await.code(), "attempt_not_over", "{row}");
+        }
+    }
+
+    async fn an_activity_whose_row_is_gone_is_not_offered_again(db: TestDb) {
+        let situation = given(&db, "lease-expired-activity").await;
+        change(&db, |q| {
+            q.push("delete from {activity_executions}");
+        }).await;
+        let refusal = refused_of_task(&db, &situation).await;
+        assert_eq!(refusal.code(), "not_restorable");
+        assert!(refusal.words().contains("the activity of task"), "{}", refusal.words());
+    }
+
+    async fn a_try_that_came_to_something_is_not_made_again(db: TestDb) {
+        let situation = given(&db, "lease-expired-activity").await;
+        for status in ["completed", "cancelled"] {
+            change(&db, |q| {
+                q.push("update {activity_attempts} set status = ").bind(status);
+            }).await;
+            assert_eq!(refused_of_task(&db, &situation).await.code(), "attempt_not_over", "{status}");
+        }
+        for status in ["failed", "expired", "running"] {
+            change(&db, |q| {
+                q.push("update {activity_attempts} set status = ").bind(status);
+            }).await;
+            asked(&db, &situation).await.expect(status);
+        }
+        // Nor where the row of the activity knows of no try.
+        change(&db, |q| {
+            q.push("update {activity_executions} set status = 'pending', attempt_count = 0, current_attempt_id = null, started_at = null");
+        }).await;
+        assert_eq!(refused_of_task(&db, &situation).await.code(), "attempt_not_over");
     }
 
     async fn a_run_in_a_status_we_do_not_know_may_be_closed(db: TestDb) {

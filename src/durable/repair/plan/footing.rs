@@ -103,16 +103,19 @@ pub(super) fn spent_attempts(p: &Projected<'_>, execution: &str) -> Result<i64, 
 }
 
 /// Whoever holds a try under a lease that has not run out, or only just, is at work, whatever the
-/// task says.
-pub(super) fn no_attempt_is_leased(p: &Projected<'_>, execution: &str) -> Result<(), Refusal> {
+/// task says; and a try that neither failed nor expired may have come to something.
+pub(super) fn no_attempt_may_count(p: &Projected<'_>, execution: &str) -> Result<(), Refusal> {
     let surely_over = p.cx.now - TimeDelta::seconds(LEASE_MARGIN_SECONDS);
-    let at_work = |row: &&AttemptRow| {
-        !row.status.is_over()
-            && row
-                .lease_expires_at
-                .is_some_and(|until| until > surely_over)
+    let may_count = |row: &&AttemptRow| match row.status {
+        AttemptStatus::Failed | AttemptStatus::Expired => false,
+        AttemptStatus::Running => row
+            .lease_expires_at
+            .is_some_and(|until| until > surely_over),
+        _ => true,
     };
-    attempts(p, execution).find(at_work).map_or(Ok(()), |row| {
-        Err(Refusal::AttemptNotOver { id: row.id.clone() })
-    })
+    attempts(p, execution)
+        .find(may_count)
+        .map_or(Ok(()), |row| {
+            Err(Refusal::AttemptNotOver { id: row.id.clone() })
+        })
 }
