@@ -1,14 +1,14 @@
 //! States that look like one a repair heals and are not: code may be running, a task may be there,
 //! or what the repair would rest on cannot be read. Each is one change away from a repair.
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use plimsoll::{
     clock::Clock,
     db::Statement,
     demo::{Situation, rows::InsertRow, write::write},
     durable::{
         engine_config::EngineConfig,
-        repair::{self, ApplyError, Goal, Judged, Kind, Refusal, RepairPlan},
+        repair::{self, ApplyError, Goal, Judged, Kind, Refusal, RepairPlan, RowChange, apply},
         store::schema,
         stored::Cell,
     },
@@ -272,6 +272,37 @@ on_every_database! {
             q.push("update {activity_executions} set status = 'pending', attempt_count = 0, current_attempt_id = null, started_at = null");
         }).await;
         assert_eq!(refused_of_task(&db, &situation).await.code(), "attempt_not_over");
+    }
+
+    /// The worker's heartbeat comes after the rows were read and before they are written.
+    async fn a_try_whose_lease_is_renewed_meanwhile_is_not_closed(db: TestDb) {
+        let situation = given(&db, "lease-expired-activity").await;
+        let of_attempt = async || {
+            let plan = asked(&db, &situation).await.expect("it is repairable");
+            let mut changes = plan.changes.into_iter();
+            changes.find(|change| change.table == "activity_attempts").expect("a try is closed")
+        };
+        let closes = async |change: &RowChange| {
+            let mut tx = db.writable.write().await.expect("a transaction");
+            let q = apply::statement(tx.statement(), change);
+            tx.execute(q).await.expect("an answer")
+        };
+        let leased_until = async |at: Option<DateTime<Utc>>| {
+            change(&db, |q| {
+                q.push("update {activity_attempts} set lease_expires_at = ");
+                match at {
+                    Some(at) => q.bind_time(at),
+                    None => q.push("null"),
+                };
+            }).await;
+        };
+        for seen in [Some(now() - TimeDelta::minutes(1)), None] {
+            leased_until(seen).await;
+            let attempt = of_attempt().await;
+            assert_eq!(closes(&attempt).await, 1, "{seen:?}: as it was seen");
+            leased_until(Some(now() + TimeDelta::minutes(5))).await;
+            assert_eq!(closes(&attempt).await, 0, "{seen:?}: its worker is at work");
+        }
     }
 
     async fn a_run_in_a_status_we_do_not_know_may_be_closed(db: TestDb) {

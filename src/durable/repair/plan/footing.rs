@@ -1,7 +1,7 @@
 //! What a plan stands on must be sure: a row that could not be taken as it stands may say the
 //! opposite of what was made of it, and a try that is not over may still be running.
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::durable::{
     projection::{Projected, notices::unreadable},
@@ -102,10 +102,15 @@ pub(super) fn spent_attempts(p: &Projected<'_>, execution: &str) -> Result<i64, 
     Ok(last)
 }
 
+/// A lease that ended by then has run out for everyone, whose clock may be behind ours too.
+pub(super) fn surely_over(p: &Projected<'_>) -> DateTime<Utc> {
+    p.cx.now - TimeDelta::seconds(LEASE_MARGIN_SECONDS)
+}
+
 /// Whoever holds a try under a lease that has not run out, or only just, is at work, whatever the
 /// task says; and a try that neither failed nor expired may have come to something.
 pub(super) fn no_attempt_may_count(p: &Projected<'_>, execution: &str) -> Result<(), Refusal> {
-    let surely_over = p.cx.now - TimeDelta::seconds(LEASE_MARGIN_SECONDS);
+    let surely_over = surely_over(p);
     let may_count = |row: &&AttemptRow| match row.status {
         AttemptStatus::Failed | AttemptStatus::Expired => false,
         AttemptStatus::Running => row

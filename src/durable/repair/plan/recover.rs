@@ -16,8 +16,8 @@ use crate::durable::{
         refusal::{LEASE_MARGIN_SECONDS, Refusal},
     },
     stored::{
-        ActivityStatus, AsCell as _, AttemptRow, AttemptStatus, ExecutionRow, TaskRow, TaskStatus,
-        TaskType, loose::Raw,
+        ActivityStatus, AsCell as _, AttemptRow, AttemptStatus, Cell, ExecutionRow, TaskRow,
+        TaskStatus, TaskType, loose::Raw,
     },
 };
 
@@ -231,6 +231,11 @@ fn expire_attempt(
 
 fn close_attempt(draft: &mut Draft<'_>, row: &AttemptRow) {
     let now = draft.p.cx.now;
+    // A heartbeat of its worker changes nothing else.
+    let not_renewed = match row.lease_expires_at {
+        Some(_) => Guard::Past("lease_expires_at", footing::surely_over(draft.p)),
+        None => Guard::Is("lease_expires_at", Cell::Null),
+    };
     let expired = AttemptRow {
         status: AttemptStatus::Expired,
         lease_expires_at: None,
@@ -243,7 +248,7 @@ fn close_attempt(draft: &mut Draft<'_>, row: &AttemptRow) {
         &row.id,
         row.cells(),
         expired.cells(),
-        vec![Guard::Is("status", row.status.cell())],
+        vec![Guard::Is("status", row.status.cell()), not_renewed],
     );
     for row in &mut draft.after.attempts {
         if row.id == expired.id {
