@@ -320,6 +320,49 @@ on_every_database! {
         }
     }
 
+    async fn a_timeout_whose_timer_is_over_gets_no_task(db: TestDb) {
+        for name in ["signal-timeout-task-lost", "waiting-condition-with-timeout"] {
+            let tables: Vec<_> = schema::tables().iter().map(|table| table.name).collect();
+            rig::empty(&db, &tables).await;
+            let situation = given(&db, name).await;
+            change(&db, |q| {
+                q.push("delete from {workflow_tasks}");
+            }).await;
+            let plan = asked(&db, &situation).await.expect("it is repairable as it is");
+            assert!([Kind::MissingSignalTimeout, Kind::MissingConditionTimeout].contains(&plan.kind), "{name}: {plan:?}");
+            for status in ["fired", "cancelled"] {
+                change(&db, |q| {
+                    q.push("update {workflow_run_timers} set status = ").bind(status);
+                }).await;
+                assert_eq!(refused(&db, &situation).await.code(), "not_restorable", "{name} {status}");
+            }
+        }
+    }
+
+    async fn a_run_past_its_deadline_is_not_closed_by_what_cannot_be_read(db: TestDb) {
+        let situation = given(&db, "run-deadline-passed").await;
+        let config = EngineConfig::defaults();
+        let judged = Judged { clock: Clock::Frozen(now()), config: &config };
+        let past_deadline = async || repair::preview(&db.read_only, judged, &situation.run_id, Goal::Deadline).await;
+        past_deadline().await.expect("it is repairable as it is");
+        for unreadable in [
+            "update {workflow_tasks} set status = 'suspended', task_type = 'timer'",
+            "update {workflow_runs} set status = 'hibernating'",
+        ] {
+            change(&db, |q| {
+                q.push(unreadable);
+            }).await;
+            let planned = past_deadline().await;
+            let Err(ApplyError::Refused(refusal)) = planned else {
+                panic!("{unreadable}: {planned:?}");
+            };
+            assert_eq!(refusal.code(), "unreadable_rows", "{unreadable}");
+            change(&db, |q| {
+                q.push("update {workflow_tasks} set status = 'completed'");
+            }).await;
+        }
+    }
+
     async fn nothing_is_put_back_from_a_history_that_cannot_be_read(db: TestDb) {
         let situation = given(&db, "activity-task-lost").await;
         let activity = activity_of(&db, &situation).await;

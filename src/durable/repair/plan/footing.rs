@@ -26,6 +26,12 @@ pub(super) fn of_a_missing_task(p: &Projected<'_>) -> Result<(), Refusal> {
     legible(p, |notice| TABLES.contains(&notice.table))
 }
 
+/// The task that closes a run past its deadline stands on the run itself and on there being no
+/// other: what the workflow waits for does not matter any more.
+pub(super) fn of_a_deadline_task(p: &Projected<'_>) -> Result<(), Refusal> {
+    legible(p, |notice| notice.table == TaskRow::TABLE)
+}
+
 /// A task that is there is judged by its own row, and by those of the activity it is for.
 pub(super) fn of_a_task(p: &Projected<'_>, task: &TaskRow, execution: &str) -> Result<(), Refusal> {
     let attempts = &p.cx.snapshot.attempts;
