@@ -9,7 +9,7 @@ use std::{
 
 use futures_util::TryStreamExt as _;
 use plimsoll::{
-    db::{Db, DbError, Dialect, Question, Row, Statement},
+    db::{Db, DbError, Dialect, Question, Row, Settings, Statement},
     durable::store::schema,
 };
 
@@ -52,6 +52,32 @@ impl Answer {
 
     fn rows(&self) -> Vec<Row> {
         mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+/// A server may be set to another isolation, under which a row that was waited for is an error.
+mod what_is_written_is_judged_by_what_is_committed {
+    use super::*;
+
+    #[tokio::test]
+    async fn postgres() {
+        rig::on(Dialect::Postgres, async |db: TestDb| {
+            let strict = |settings: &mut Settings| {
+                settings.read_only = false;
+                let mark = if settings.url.contains('?') { '&' } else { '?' };
+                let set = "options[default_transaction_isolation]=serializable";
+                settings.url = format!("{}{mark}{set}", settings.url);
+            };
+            let strict = db.open(strict).await;
+            let mut tx = strict.write().await.unwrap();
+            let asked = "select current_setting('transaction_isolation') as n, current_setting('default_transaction_isolation') as usual";
+            let mut rows = tx.fetch(raw(&strict, asked)).await.unwrap();
+            assert_eq!(rows[0].text("usual").unwrap(), "serializable");
+            assert_eq!(rows[0].text("n").unwrap(), "read committed");
+            drop(tx);
+            strict.close().await;
+        })
+        .await;
     }
 }
 
