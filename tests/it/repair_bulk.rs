@@ -15,13 +15,13 @@ use crate::{
 
 const LIST: &str = "/waterline/runs";
 
-fn find<'s>(situations: &'s [Situation], name: &str) -> &'s Situation {
+pub fn find<'s>(situations: &'s [Situation], name: &str) -> &'s Situation {
     let found = situations.iter().find(|situation| situation.name == name);
     found.expect("in the catalogue")
 }
 
 /// What a form of the page would send in this hidden field.
-fn hidden(page: &str, form: &str, name: &str) -> String {
+pub fn hidden(page: &str, form: &str, name: &str) -> String {
     let form = page
         .split("<form")
         .find(|part| part.contains(form))
