@@ -119,4 +119,29 @@ on_every_database! {
         assert!(done.text().contains("<b>Repaired</b>"), "{}", done.text());
         assert_ne!(row_diff::dump(&db.read_only).await, before, "the page's own form is taken");
     }
+
+    async fn a_nudge_is_offered_and_told_as_one(db: TestDb) {
+        let situations = shop::fill_short(&db).await;
+        let stale = find(&situations, "stale-summary");
+        let server = server(&db, Mode::Nudge);
+        let page = server.get(&page_of(stale)).await.text();
+        for told in ["Nudge this run", "Mark the stored summary of run", "A nudge leaves no record in the run", "workflow:v2:repair-pass --run-id"] {
+            assert!(page.contains(told), "{told}: {page}");
+        }
+        let sent = Sent::by_the_page(&server, stale).await;
+        let done = send(&server, stale, &sent, &[]).await;
+        assert_eq!(done.status_code(), StatusCode::OK, "{}", done.text());
+        let done = done.text();
+        assert!(done.contains("<b>Nudged</b>") && done.contains("next repair pass rebuilds the task"), "{done}");
+        assert!(!done.contains("the command that records it"), "{done}");
+
+        let before = row_diff::dump(&db.read_only).await;
+        let again = send(&server, stale, &sent, &[]).await;
+        assert_eq!(again.status_code(), StatusCode::CONFLICT);
+        assert!(again.text().contains("nothing_to_nudge"), "{}", again.text());
+        assert_eq!(row_diff::dump(&db.read_only).await, before);
+        let blocked = find(&situations, "replay-blocked-history-shape");
+        let page = server.get(&page_of(blocked)).await.text();
+        assert!(page.contains("does not clear a replay block") && !page.contains("repair-form"), "{page}");
+    }
 }

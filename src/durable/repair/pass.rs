@@ -261,7 +261,9 @@ impl Turn<'_> {
                 | Refusal::OpenTask { .. }
                 | Refusal::ToBePublished { .. }
                 | Refusal::ClaimFailed { .. }
-                | Refusal::NothingToNudge => Ok(Turned::Refused(Refused {
+                | Refusal::NothingToNudge
+                | Refusal::NoNudgeUnblocks
+                | Refusal::NoSummaryToNudge => Ok(Turned::Refused(Refused {
                     run_id: run_id.to_owned(),
                     code: refusal.code().to_owned(),
                 })),
