@@ -140,6 +140,12 @@ fn tell(report: &Report) {
             report.plimsoll.left_to_the_engine
         );
     }
+    if report.plimsoll.not_looked_at > 0 {
+        println!(
+            "{} candidates were not looked at: too many before them are left as they are. Name their runs with --run-id.",
+            report.plimsoll.not_looked_at
+        );
+    }
     if report.activity_timeout_candidates > 0 {
         println!(
             "{} activities are past a timeout; only the engine's own pass ends those.",

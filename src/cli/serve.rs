@@ -234,12 +234,17 @@ async fn repair_loop(db: Db, clock: Clock, app: App) {
             continue;
         };
         match passed {
-            Ok(report) if report.dispatched_tasks > 0 || report.failed() => {
+            Ok(report)
+                if report.dispatched_tasks > 0
+                    || report.failed()
+                    || report.plimsoll.not_looked_at > 0 =>
+            {
                 tracing::info!(
                     repaired_existing_tasks = report.repaired_existing_tasks,
                     repaired_missing_tasks = report.repaired_missing_tasks,
                     deadline_expired_tasks_created = report.deadline_expired_tasks_created,
                     failed = report.failed(),
+                    not_looked_at = report.plimsoll.not_looked_at,
                     "repair pass"
                 );
             }

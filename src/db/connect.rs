@@ -59,8 +59,10 @@ impl Settings {
 pub(super) const ACQUIRE: Duration = Duration::from_secs(5);
 
 /// How long a write waits for a row another holds: a worker keeps its task locked while it runs,
-/// and may run for long.
-const LOCK_WAIT: Duration = Duration::from_secs(3);
+/// and may run for long. On PostgreSQL of two that wait for each other the one is ended that first
+/// waited for a second: that must not be a worker. MySQL sees it at once, and counts in seconds.
+const LOCK_WAIT_POSTGRES: Duration = Duration::from_millis(500);
+const LOCK_WAIT_MYSQL: Duration = Duration::from_secs(3);
 
 /// A load uses a few hundred shapes of insert over and over.
 pub(super) const BULK_STATEMENTS: usize = 1_000;
@@ -193,7 +195,10 @@ async fn postgres(settings: &Settings) -> Result<Pool, DbError> {
     } else if settings.read_only {
         options
     } else {
-        options.options([("lock_timeout", format!("{}s", LOCK_WAIT.as_secs()))])
+        options.options([(
+            "lock_timeout",
+            format!("{}ms", LOCK_WAIT_POSTGRES.as_millis()),
+        )])
     };
     try_once(&options)
         .await
@@ -271,7 +276,7 @@ async fn mysql(settings: &Settings) -> Result<Pool, DbError> {
                         .await?;
                 }
                 if !read_only {
-                    let patience = LOCK_WAIT.as_secs();
+                    let patience = LOCK_WAIT_MYSQL.as_secs();
                     connection
                         .execute(AssertSqlSafe(format!(
                             "set session innodb_lock_wait_timeout = {patience}"

@@ -91,7 +91,11 @@ impl Db {
                     sqlite::Transaction::write(pool, self.zone, timeout).await?,
                 ))
             }
-            Pool::Postgres(pool) => pool.begin_with("begin read write").await.map(Tx::Postgres),
+            // Whatever the server's default: what a statement waited for is read as it is then.
+            Pool::Postgres(pool) => pool
+                .begin_with("begin isolation level read committed, read write")
+                .await
+                .map(Tx::Postgres),
             Pool::MySql(pool) => pool
                 .begin_with("start transaction read write")
                 .await

@@ -35,6 +35,7 @@ mod repair_bulk;
 mod repair_catalogue;
 mod repair_cli;
 mod repair_conformance;
+mod repair_form;
 mod repair_http;
 mod repair_killed;
 mod repair_pass;

@@ -9,7 +9,7 @@ use std::{
 
 use futures_util::TryStreamExt as _;
 use plimsoll::{
-    db::{Db, DbError, Dialect, Question, Row, Statement},
+    db::{Db, DbError, Dialect, Question, Row, Settings, Statement},
     durable::store::schema,
 };
 
@@ -52,6 +52,75 @@ impl Answer {
 
     fn rows(&self) -> Vec<Row> {
         mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+/// PostgreSQL ends the one of two that waited longest for each other, and that may be a worker.
+mod who_waits_for_a_row_gives_way_to_a_worker {
+    use sqlx::{Connection as _, Executor as _, PgConnection};
+
+    use super::*;
+
+    const ONE: &str = "select 1 as n from workflow_child_projection_repairs where workflow_history_event_id = 'one' for update";
+    const OTHER: &str = "select 1 as n from workflow_child_projection_repairs where workflow_history_event_id = 'other' for update";
+    const WAITING: &str = "select count(*) as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+
+    #[tokio::test]
+    async fn postgres() {
+        rig::on(Dialect::Postgres, async |db: TestDb| {
+            add_row(&db.writable, "one").await;
+            add_row(&db.writable, "other").await;
+            let mut ours = db.writable.write().await.unwrap();
+            ours.fetch(raw(&db.writable, ONE)).await.unwrap();
+            let mut worker = PgConnection::connect(&db.url).await.unwrap();
+            // Twice as long as usual, for a machine that is slow.
+            worker.execute("set deadlock_timeout = '2s'").await.unwrap();
+            worker.execute("begin").await.unwrap();
+            worker.execute(OTHER).await.unwrap();
+            let goes_on = tokio::spawn(async move { worker.execute(ONE).await.map(drop) });
+            let waits = async || {
+                let mut rows = db
+                    .read_only
+                    .fetch(raw(&db.read_only, WAITING))
+                    .await
+                    .unwrap();
+                rows[0].int("n").unwrap() > 0
+            };
+            while !waits().await {
+                tokio::task::yield_now().await;
+            }
+            let gives_way = ours.fetch(raw(&db.writable, OTHER)).await;
+            assert!(matches!(gives_way, Err(DbError::Busy(_))), "{gives_way:?}");
+            drop(ours);
+            goes_on.await.unwrap().expect("the worker goes on");
+        })
+        .await;
+    }
+}
+
+/// A server may be set to another isolation, under which a row that was waited for is an error.
+mod what_is_written_is_judged_by_what_is_committed {
+    use super::*;
+
+    #[tokio::test]
+    async fn postgres() {
+        rig::on(Dialect::Postgres, async |db: TestDb| {
+            let strict = |settings: &mut Settings| {
+                settings.read_only = false;
+                let mark = if settings.url.contains('?') { '&' } else { '?' };
+                let set = "options[default_transaction_isolation]=serializable";
+                settings.url = format!("{}{mark}{set}", settings.url);
+            };
+            let strict = db.open(strict).await;
+            let mut tx = strict.write().await.unwrap();
+            let asked = "select current_setting('transaction_isolation') as n, current_setting('default_transaction_isolation') as usual";
+            let mut rows = tx.fetch(raw(&strict, asked)).await.unwrap();
+            assert_eq!(rows[0].text("usual").unwrap(), "serializable");
+            assert_eq!(rows[0].text("n").unwrap(), "read committed");
+            drop(tx);
+            strict.close().await;
+        })
+        .await;
     }
 }
 

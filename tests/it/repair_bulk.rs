@@ -15,13 +15,13 @@ use crate::{
 
 const LIST: &str = "/waterline/runs";
 
-fn find<'s>(situations: &'s [Situation], name: &str) -> &'s Situation {
+pub fn find<'s>(situations: &'s [Situation], name: &str) -> &'s Situation {
     let found = situations.iter().find(|situation| situation.name == name);
     found.expect("in the catalogue")
 }
 
 /// What a form of the page would send in this hidden field.
-fn hidden(page: &str, form: &str, name: &str) -> String {
+pub fn hidden(page: &str, form: &str, name: &str) -> String {
     let form = page
         .split("<form")
         .find(|part| part.contains(form))
@@ -165,6 +165,24 @@ on_every_database! {
         assert_eq!(start(&server, &place, &page, "again", "3").await.status_code(), StatusCode::SEE_OTHER);
         assert_eq!(settled(&server, &place).await, report);
         assert_eq!(row_diff::dump(&db.read_only).await, after);
+    }
+
+    async fn runs_that_are_nudged_together_are_told_as_nudged(db: TestDb) {
+        let situations = shop::fill_short(&db).await;
+        let server = server(&db, Mode::Nudge);
+        let (stale, blocked) = (find(&situations, "stale-summary"), find(&situations, "replay-blocked-history-shape"));
+        let place = place(&choose(&server, "?needs_repair=1", "selected", &[&stale.run_id, &blocked.run_id]).await);
+        let page = settled(&server, &place).await;
+        for told in ["To be nudged: 1", "Nudge 1 run", "A nudge leaves no record", "nothing_to_nudge", "does not clear a replay block"] {
+            assert!(page.contains(told), "{told}: {page}");
+        }
+        let before = row_diff::dump(&db.read_only).await;
+        assert_eq!(start(&server, &place, &page, "the cache was lost", "1").await.status_code(), StatusCode::SEE_OTHER);
+        let report = settled(&server, &place).await;
+        assert!(report.contains("<b>1 nudged</b>") && !report.contains("1 repaired"), "{report}");
+        let diff = row_diff::diff(&before, &row_diff::dump(&db.read_only).await);
+        let tables: Vec<&String> = diff.as_object().expect("tables").keys().collect();
+        assert_eq!(tables, ["workflow_run_summaries"], "{diff}");
     }
 
     async fn what_is_stopped_leaves_the_rest_alone(db: TestDb) {

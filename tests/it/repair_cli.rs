@@ -103,7 +103,7 @@ on_every_database! {
         let keys: Vec<&str> = report.as_object().expect("an object").keys().map(String::as_str).collect();
         assert_eq!(keys, KEYS);
         assert_eq!((&report["selected_total_candidates"], &report["repaired_missing_tasks"]), (&5.into(), &5.into()));
-        assert_eq!(report["plimsoll"], serde_json::json!({"dry_run": true, "left_to_the_engine": 0, "refused": []}));
+        assert_eq!(report["plimsoll"], serde_json::json!({"dry_run": true, "left_to_the_engine": 0, "not_looked_at": 0, "refused": []}));
         assert_eq!(row_diff::dump(&db.read_only).await, before, "a dry run writes nothing");
 
         let padded = format!(" {} ", runs[1]);

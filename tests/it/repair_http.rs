@@ -157,6 +157,55 @@ on_every_database! {
         assert_eq!((&reply["outcome"], &reply["rejection_reason"]), (&json!("repair_refused"), &json!("dispatch_backoff")));
     }
 
+    async fn a_script_nudges_a_run_once_and_is_told_why_others_are_not(db: TestDb) {
+        let situations = shop::fill_short(&db).await;
+        let server = server(&db, Mode::Nudge);
+        let find = |name: &str| situations.iter().find(|s| s.name == name).expect("in the catalogue");
+        let stale = find("stale-summary");
+        let path = format!("/instances/{}/runs/{}/repair", stale.instance_id, stale.run_id);
+        let before = row_diff::dump(&db.read_only).await;
+        let response = post(&server, &path, &[], &json!({"reason": "the cache was lost"})).await;
+        assert_eq!(response.status_code(), StatusCode::OK, "{}", response.text());
+        let reply: Value = response.json();
+        let keys: Vec<&str> = reply.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(keys[..14], KEYS);
+        assert_eq!((&reply["outcome"], &reply["reason"]), (&json!("repair_nudged"), &json!("the cache was lost")));
+        for key in ["command_id", "command_sequence", "command_status", "command_source", "rejection_reason"] {
+            assert_eq!(reply[key], Value::Null, "{key}: no command records it");
+        }
+        assert_eq!((&reply["plimsoll"]["kind"], &reply["plimsoll"]["task_id"]), (&json!("missing_activity_task"), &Value::Null));
+        let after = row_diff::dump(&db.read_only).await;
+        let diff = row_diff::diff(&before, &after);
+        let changed = &diff["workflow_run_summaries"]["changed"][stale.run_id.as_str()];
+        let columns: Vec<&String> = changed.as_object().expect("columns").keys().collect();
+        assert_eq!(columns, ["liveness_state", "next_task_id"], "{diff}");
+        assert_eq!(diff.as_object().unwrap().len(), 1, "{diff}");
+
+        // Its summary says all there is to say.
+        let refused = async |run_id: &str| {
+            let response = post(&server, &format!("/flows/{run_id}/repair"), &[], &json!({})).await;
+            assert_eq!(response.status_code(), StatusCode::CONFLICT, "{}", response.text());
+            let reply: Value = response.json();
+            assert_eq!((&reply["outcome"], &reply["rejection_reason"]), (&json!("repair_refused"), &json!("nothing_to_nudge")));
+            reply["message"].as_str().expect("words").to_owned()
+        };
+        for run in [stale, find("lease-expired-workflow")] {
+            let message = refused(&run.run_id).await;
+            assert!(message.contains("sees this by itself"), "{message}");
+        }
+        let blocked = refused(&find("replay-blocked-history-shape").run_id).await;
+        assert!(blocked.contains("does not clear a replay block"), "{blocked}");
+        assert_eq!(row_diff::dump(&db.read_only).await, after);
+        let lost = find("activity-task-lost");
+        let mut tx = db.writable.write().await.unwrap();
+        let mut q = tx.statement();
+        q.push("delete from {workflow_run_summaries} where id = ").bind(&lost.run_id);
+        tx.execute(q).await.unwrap();
+        tx.commit().await.unwrap();
+        let unseen = refused(&lost.run_id).await;
+        assert!(unseen.contains("no stored summary"), "{unseen}");
+    }
+
     async fn who_may_not_write_changes_nothing(db: TestDb) {
         let situations = shop::fill(&db).await;
         let lost = situations.iter().find(|s| s.name == "activity-task-lost").expect("in the catalogue");

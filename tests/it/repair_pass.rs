@@ -267,6 +267,45 @@ on_every_database! {
         }
     }
 
+    async fn a_pass_gets_past_many_it_leaves_alone_and_tells_where_it_ends(db: TestDb) {
+        let config = in_mode(&json!({"task_repair": {"scan_limit": 1}}), "queue");
+        let judged = Judged { clock: Clock::Frozen(now()), config: &config };
+        // Summaries alone: a look at one finds no run.
+        let inert = async |numbers: std::ops::Range<u32>| {
+            let moment = now() - TimeDelta::hours(10);
+            let row = |n| {
+                InsertRow::new("workflow_run_summaries")
+                    .set("id", format!("01m7summaryalone{n:010}"))
+                    .set("workflow_instance_id", format!("alone-{n}"))
+                    .set("run_number", 1)
+                    .set("is_current_run", true)
+                    .set("class", "App\\Alone")
+                    .set("workflow_type", "alone")
+                    .set("status", "waiting")
+                    .set("status_bucket", "running")
+                    .set("liveness_state", "repair_needed")
+                    .time("wait_started_at", Some(moment))
+                    .time("started_at", Some(moment))
+                    .stamps(moment, moment)
+            };
+            write(&db.writable, numbers.map(row).collect(), |_| ()).await.expect("the rows are written");
+            script(&db, ONE_SCOPE).await;
+        };
+        let asked = Asked { dry_run: true, ..Asked::default() };
+        let lost = herd::lay_out(&db, "signal-task-lost", now(), 1).await;
+        inert(0..30).await;
+        let report = pass::pass(&db.writable, judged, &asked).await.expect("a pass");
+        assert_eq!((report.repaired_missing_tasks, report.plimsoll.not_looked_at), (1, 0), "{report:?}");
+        assert_eq!(report.selected_missing_task_candidates, 1, "as the engine selects");
+
+        inert(30..402).await;
+        let report = pass::pass(&db.writable, judged, &asked).await.expect("a pass");
+        assert_eq!((report.repaired_missing_tasks, report.plimsoll.not_looked_at), (0, 3), "{report:?}");
+        let named = Asked { run_ids: lost, ..asked };
+        let report = pass::pass(&db.writable, judged, &named).await.expect("a pass");
+        assert_eq!((report.repaired_missing_tasks, report.plimsoll.not_looked_at), (1, 0), "{report:?}");
+    }
+
     async fn what_is_stuck_for_good_fails_the_pass_and_what_is_not_is_named(db: TestDb) {
         let tables: Vec<_> = schema::tables().iter().map(|table| table.name).collect();
         let config = EngineConfig::defaults();

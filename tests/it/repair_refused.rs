@@ -1,14 +1,14 @@
 //! States that look like one a repair heals and are not: code may be running, a task may be there,
 //! or what the repair would rest on cannot be read. Each is one change away from a repair.
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use plimsoll::{
     clock::Clock,
     db::Statement,
     demo::{Situation, rows::InsertRow, write::write},
     durable::{
         engine_config::EngineConfig,
-        repair::{self, ApplyError, Goal, Judged, Kind, Refusal, RepairPlan},
+        repair::{self, ApplyError, Goal, Judged, Kind, Refusal, RepairPlan, RowChange, apply},
         store::schema,
         stored::Cell,
     },
@@ -124,6 +124,28 @@ async fn refused(db: &TestDb, situation: &Situation) -> Refusal {
     refusal
 }
 
+/// The same of the one task that a worker holds.
+async fn refused_of_task(db: &TestDb, situation: &Situation) -> Refusal {
+    let config = EngineConfig::defaults();
+    let judged = Judged {
+        clock: Clock::Frozen(now()),
+        config: &config,
+    };
+    let dump = row_diff::dump_run(&db.read_only, &situation.run_id).await;
+    let mut tasks = dump["workflow_tasks"].iter();
+    let (task, _) = tasks
+        .find(|(_, row)| row["status"] == "leased")
+        .expect("a task that is leased");
+    let run = &situation.run_id;
+    let done = repair::repair(&db.writable, judged, run, Goal::Task(task), None).await;
+    let Err(ApplyError::Refused(by_pass)) = done else {
+        panic!("{done:?}");
+    };
+    let refusal = refused(db, situation).await;
+    assert_eq!(by_pass, refusal);
+    refusal
+}
+
 on_every_database! {
     async fn a_task_whose_status_we_do_not_know_may_be_at_work(db: TestDb) {
         let situation = given(&db, "signal-task-lost").await;
@@ -205,6 +227,84 @@ on_every_database! {
         assert!(refusal.words().contains("current_attempt_id"), "{}", refusal.words());
     }
 
+    async fn a_live_try_outweighs_a_row_of_the_activity_that_is_gone_or_knows_of_none(db: TestDb) {
+        let situation = given(&db, "lease-expired-activity").await;
+        change(&db, |q| {
+            q.push("update {activity_attempts} set lease_expires_at = ").bind_time(now() + TimeDelta::seconds(30));
+        }).await;
+        for row in [
+            "update {activity_executions} set status = 'pending', attempt_count = 0, current_attempt_id = null, started_at = null",
+            "delete from {activity_executions}",
+        ] {
+            change(&db, |q| {
+                q.push(row);
+            }).await;
+            assert_eq!(refused_of_task(&db, &situation).await.code(), "attempt_not_over", "{row}");
+        }
+    }
+
+    async fn an_activity_whose_row_is_gone_is_not_offered_again(db: TestDb) {
+        let situation = given(&db, "lease-expired-activity").await;
+        change(&db, |q| {
+            q.push("delete from {activity_executions}");
+        }).await;
+        let refusal = refused_of_task(&db, &situation).await;
+        assert_eq!(refusal.code(), "not_restorable");
+        assert!(refusal.words().contains("the activity of task"), "{}", refusal.words());
+    }
+
+    async fn a_try_that_came_to_something_is_not_made_again(db: TestDb) {
+        let situation = given(&db, "lease-expired-activity").await;
+        for status in ["completed", "cancelled"] {
+            change(&db, |q| {
+                q.push("update {activity_attempts} set status = ").bind(status);
+            }).await;
+            assert_eq!(refused_of_task(&db, &situation).await.code(), "attempt_not_over", "{status}");
+        }
+        for status in ["failed", "expired", "running"] {
+            change(&db, |q| {
+                q.push("update {activity_attempts} set status = ").bind(status);
+            }).await;
+            asked(&db, &situation).await.expect(status);
+        }
+        // Nor where the row of the activity knows of no try.
+        change(&db, |q| {
+            q.push("update {activity_executions} set status = 'pending', attempt_count = 0, current_attempt_id = null, started_at = null");
+        }).await;
+        assert_eq!(refused_of_task(&db, &situation).await.code(), "attempt_not_over");
+    }
+
+    /// The worker's heartbeat comes after the rows were read and before they are written.
+    async fn a_try_whose_lease_is_renewed_meanwhile_is_not_closed(db: TestDb) {
+        let situation = given(&db, "lease-expired-activity").await;
+        let of_attempt = async || {
+            let plan = asked(&db, &situation).await.expect("it is repairable");
+            let mut changes = plan.changes.into_iter();
+            changes.find(|change| change.table == "activity_attempts").expect("a try is closed")
+        };
+        let closes = async |change: &RowChange| {
+            let mut tx = db.writable.write().await.expect("a transaction");
+            let q = apply::statement(tx.statement(), change);
+            tx.execute(q).await.expect("an answer")
+        };
+        let leased_until = async |at: Option<DateTime<Utc>>| {
+            change(&db, |q| {
+                q.push("update {activity_attempts} set lease_expires_at = ");
+                match at {
+                    Some(at) => q.bind_time(at),
+                    None => q.push("null"),
+                };
+            }).await;
+        };
+        for seen in [Some(now() - TimeDelta::minutes(1)), None] {
+            leased_until(seen).await;
+            let attempt = of_attempt().await;
+            assert_eq!(closes(&attempt).await, 1, "{seen:?}: as it was seen");
+            leased_until(Some(now() + TimeDelta::minutes(5))).await;
+            assert_eq!(closes(&attempt).await, 0, "{seen:?}: its worker is at work");
+        }
+    }
+
     async fn a_run_in_a_status_we_do_not_know_may_be_closed(db: TestDb) {
         for name in ["signal-task-lost", "dispatch-overdue", "lease-expired-activity"] {
             let tables: Vec<_> = schema::tables().iter().map(|table| table.name).collect();
@@ -217,6 +317,49 @@ on_every_database! {
             let refusal = refused(&db, &situation).await;
             assert_eq!(refusal.code(), "unreadable_rows", "{name}");
             assert!(refusal.words().contains("status"), "{}", refusal.words());
+        }
+    }
+
+    async fn a_timeout_whose_timer_is_over_gets_no_task(db: TestDb) {
+        for name in ["signal-timeout-task-lost", "waiting-condition-with-timeout"] {
+            let tables: Vec<_> = schema::tables().iter().map(|table| table.name).collect();
+            rig::empty(&db, &tables).await;
+            let situation = given(&db, name).await;
+            change(&db, |q| {
+                q.push("delete from {workflow_tasks}");
+            }).await;
+            let plan = asked(&db, &situation).await.expect("it is repairable as it is");
+            assert!([Kind::MissingSignalTimeout, Kind::MissingConditionTimeout].contains(&plan.kind), "{name}: {plan:?}");
+            for status in ["fired", "cancelled"] {
+                change(&db, |q| {
+                    q.push("update {workflow_run_timers} set status = ").bind(status);
+                }).await;
+                assert_eq!(refused(&db, &situation).await.code(), "not_restorable", "{name} {status}");
+            }
+        }
+    }
+
+    async fn a_run_past_its_deadline_is_not_closed_by_what_cannot_be_read(db: TestDb) {
+        let situation = given(&db, "run-deadline-passed").await;
+        let config = EngineConfig::defaults();
+        let judged = Judged { clock: Clock::Frozen(now()), config: &config };
+        let past_deadline = async || repair::preview(&db.read_only, judged, &situation.run_id, Goal::Deadline).await;
+        past_deadline().await.expect("it is repairable as it is");
+        for unreadable in [
+            "update {workflow_tasks} set status = 'suspended', task_type = 'timer'",
+            "update {workflow_runs} set status = 'hibernating'",
+        ] {
+            change(&db, |q| {
+                q.push(unreadable);
+            }).await;
+            let planned = past_deadline().await;
+            let Err(ApplyError::Refused(refusal)) = planned else {
+                panic!("{unreadable}: {planned:?}");
+            };
+            assert_eq!(refusal.code(), "unreadable_rows", "{unreadable}");
+            change(&db, |q| {
+                q.push("update {workflow_tasks} set status = 'completed'");
+            }).await;
         }
     }
 

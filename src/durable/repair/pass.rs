@@ -24,8 +24,11 @@ use crate::{
     },
 };
 
-/// How many candidates are looked at for each that may be repaired, at most.
-const LOOKS: i64 = 10;
+/// How many candidates are looked at for each that may be repaired, at most: so many that those
+/// which stay refused do not stand before what comes after them.
+const LOOKS: i64 = 400;
+/// How many that may be, whatever the limit: each is read as a page reads it.
+const MOST_LOOKS: i64 = 10_000;
 
 /// What the lock of a pass is called.
 pub const LOCK: &str = "repair-pass";
@@ -76,6 +79,9 @@ pub struct Ours {
     pub dry_run: bool,
     /// Tasks in trouble that only the engine's pass can help.
     pub left_to_the_engine: usize,
+    /// Candidates that a pass does not get to, because so many stand before them that it leaves as
+    /// they are.
+    pub not_looked_at: usize,
     /// What was looked at and needs no repair, or none yet, whatever the engine's pass would do.
     pub refused: Vec<Refused>,
 }
@@ -135,7 +141,9 @@ struct Candidates {
     left_to_the_engine: usize,
     /// Tasks, each with its run.
     tasks: Vec<(String, String)>,
+    tasks_beyond: usize,
     runs: Vec<String>,
+    runs_beyond: usize,
     overdue_runs: Vec<String>,
     overdue_activities: usize,
 }
@@ -172,6 +180,9 @@ pub async fn pass(db: &Db, judged: Judged<'_>, asked: &Asked) -> Result<Report, 
             }),
         }
     }
+    if report.repaired_existing_tasks < found.limit {
+        report.plimsoll.not_looked_at += found.tasks_beyond;
+    }
     for run_id in found.runs {
         if report.repaired_missing_tasks == found.limit {
             break;
@@ -182,6 +193,9 @@ pub async fn pass(db: &Db, judged: Judged<'_>, asked: &Asked) -> Result<Report, 
                 .missing_run_failures
                 .push(RunFailure { run_id, message }),
         }
+    }
+    if report.repaired_missing_tasks < found.limit {
+        report.plimsoll.not_looked_at += found.runs_beyond;
     }
     for run_id in found.overdue_runs {
         if report.deadline_expired_tasks_created == found.limit {
@@ -247,7 +261,9 @@ impl Turn<'_> {
                 | Refusal::OpenTask { .. }
                 | Refusal::ToBePublished { .. }
                 | Refusal::ClaimFailed { .. }
-                | Refusal::NothingToNudge => Ok(Turned::Refused(Refused {
+                | Refusal::NothingToNudge
+                | Refusal::NoNudgeUnblocks
+                | Refusal::NoSummaryToNudge => Ok(Turned::Refused(Refused {
                     run_id: run_id.to_owned(),
                     code: refusal.code().to_owned(),
                 })),
@@ -276,7 +292,7 @@ async fn select(
     asked: &Asked,
 ) -> Result<Candidates, DbError> {
     let limit = judged.config.int("task_repair.scan_limit");
-    let looks = limit.saturating_mul(LOOKS);
+    let looks = limit.saturating_mul(LOOKS).min(MOST_LOOKS).max(limit);
     let scope = Scope::new(judged.clock.now(), judged.config, None);
     let wanted = Wanted {
         run_ids: &asked.run_ids,
@@ -299,6 +315,7 @@ async fn select(
     for (triple, most) in turns(&without_task, looks) {
         runs.push(candidates::run_ids(snapshot, &scope, wanted, (&triple, most)).await?);
     }
+    let (tasks, runs) = (in_turn(tasks), in_turn(runs));
     let overdue_runs = candidates::overdue_runs(snapshot, &scope, wanted, looks).await?;
     let limit_of_each = usize::try_from(limit).unwrap_or_default();
     Ok(Candidates {
@@ -307,8 +324,10 @@ async fn select(
         selected_runs: selected(&without_task, limit),
         selected_overdue_runs: overdue_runs.len().min(limit_of_each),
         left_to_the_engine: counted(&in_trouble).saturating_sub(counted(&to_repair)),
-        tasks: in_turn(tasks),
-        runs: in_turn(runs),
+        tasks_beyond: counted(&to_repair).saturating_sub(tasks.len()),
+        tasks,
+        runs_beyond: counted(&without_task).saturating_sub(runs.len()),
+        runs,
         overdue_runs,
         overdue_activities: candidates::overdue_activities(snapshot, &scope, limit).await?,
     })

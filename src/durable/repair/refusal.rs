@@ -44,8 +44,12 @@ pub enum Refusal {
     },
     /// So many of the run's values cannot be read that not all of them are known.
     TooMuchUnreadable,
-    /// Nudging only makes the engine rebuild a missing task.
+    /// Nudging only makes the engine rebuild a missing task of a run it does not know to need it.
     NothingToNudge,
+    /// The engine's pass never clears a replay block.
+    NoNudgeUnblocks,
+    /// The engine's pass finds runs by their stored summary, and this one has none.
+    NoSummaryToNudge,
 }
 
 impl Refusal {
@@ -64,7 +68,9 @@ impl Refusal {
             Self::ClaimFailed { .. } => "claim_failed",
             Self::AttemptNotOver { .. } => "attempt_not_over",
             Self::Unreadable { .. } | Self::TooMuchUnreadable => "unreadable_rows",
-            Self::NothingToNudge => "nothing_to_nudge",
+            Self::NothingToNudge | Self::NoNudgeUnblocks | Self::NoSummaryToNudge => {
+                "nothing_to_nudge"
+            }
         }
     }
 
@@ -114,6 +120,8 @@ impl Refusal {
                 "Too many values of this run cannot be read for a repair to rest on them.".to_owned()
             }
             Self::NothingToNudge => "The engine's repair pass sees this by itself; a nudge adds nothing. Only --repair-mode direct does more.".to_owned(),
+            Self::NoNudgeUnblocks => "The engine's repair pass does not clear a replay block, nudged or not. --repair-mode direct does, and so does the engine's own repair command.".to_owned(),
+            Self::NoSummaryToNudge => "The run has no stored summary, by which the engine's repair pass would find it: there is nothing to mark. Only --repair-mode direct does more.".to_owned(),
         }
     }
 }

@@ -388,6 +388,11 @@ fn body(app: &App, layout: &Layout, kept: &Kept, asked: Asked, problems: Vec<Str
         .planned()
         .filter(|member| matches!(member.outcome, Outcome::Done { .. }))
         .count();
+    let nudge = app
+        .repairs
+        .as_ref()
+        .is_some_and(|repairs| repairs.mode == Mode::Nudge);
+    let done_so = if nudge { "nudged" } else { "repaired" };
     let line = |member: &Member| line(layout, member);
     let digest = batch.digest().unwrap_or_default();
     Body {
@@ -398,15 +403,12 @@ fn body(app: &App, layout: &Layout, kept: &Kept, asked: Asked, problems: Vec<Str
         note: kept.note.clone(),
         reason,
         stage: batch.stage(),
-        nudge: app
-            .repairs
-            .as_ref()
-            .is_some_and(|repairs| repairs.mode == Mode::Nudge),
+        nudge,
         over,
         of,
         said: match over - done {
-            0 => format!("{done} repaired"),
-            skipped => format!("{done} repaired, {skipped} skipped"),
+            0 => format!("{done} {done_so}"),
+            skipped => format!("{done} {done_so}, {skipped} skipped"),
         },
         all_done: done == of,
         kinds: batch

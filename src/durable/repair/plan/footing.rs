@@ -1,7 +1,7 @@
 //! What a plan stands on must be sure: a row that could not be taken as it stands may say the
 //! opposite of what was made of it, and a try that is not over may still be running.
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::durable::{
     projection::{Projected, notices::unreadable},
@@ -24,6 +24,12 @@ pub(super) fn of_a_missing_task(p: &Projected<'_>) -> Result<(), Refusal> {
         HistoryEvent::TABLE,
     ];
     legible(p, |notice| TABLES.contains(&notice.table))
+}
+
+/// The task that closes a run past its deadline stands on the run itself and on there being no
+/// other: what the workflow waits for does not matter any more.
+pub(super) fn of_a_deadline_task(p: &Projected<'_>) -> Result<(), Refusal> {
+    legible(p, |notice| notice.table == TaskRow::TABLE)
 }
 
 /// A task that is there is judged by its own row, and by those of the activity it is for.
@@ -102,17 +108,25 @@ pub(super) fn spent_attempts(p: &Projected<'_>, execution: &str) -> Result<i64, 
     Ok(last)
 }
 
+/// A lease that ended by then has run out for everyone, whose clock may be behind ours too.
+pub(super) fn surely_over(p: &Projected<'_>) -> DateTime<Utc> {
+    p.cx.now - TimeDelta::seconds(LEASE_MARGIN_SECONDS)
+}
+
 /// Whoever holds a try under a lease that has not run out, or only just, is at work, whatever the
-/// task says.
-pub(super) fn no_attempt_is_leased(p: &Projected<'_>, execution: &str) -> Result<(), Refusal> {
-    let surely_over = p.cx.now - TimeDelta::seconds(LEASE_MARGIN_SECONDS);
-    let at_work = |row: &&AttemptRow| {
-        !row.status.is_over()
-            && row
-                .lease_expires_at
-                .is_some_and(|until| until > surely_over)
+/// task says; and a try that neither failed nor expired may have come to something.
+pub(super) fn no_attempt_may_count(p: &Projected<'_>, execution: &str) -> Result<(), Refusal> {
+    let surely_over = surely_over(p);
+    let may_count = |row: &&AttemptRow| match row.status {
+        AttemptStatus::Failed | AttemptStatus::Expired => false,
+        AttemptStatus::Running => row
+            .lease_expires_at
+            .is_some_and(|until| until > surely_over),
+        _ => true,
     };
-    attempts(p, execution).find(at_work).map_or(Ok(()), |row| {
-        Err(Refusal::AttemptNotOver { id: row.id.clone() })
-    })
+    attempts(p, execution)
+        .find(may_count)
+        .map_or(Ok(()), |row| {
+            Err(Refusal::AttemptNotOver { id: row.id.clone() })
+        })
 }

@@ -14,7 +14,7 @@ use crate::durable::{
     repair::{change::object, refusal::Refusal},
     stored::{
         ActivityStatus, AsCell as _, Cell, RepairBlockedReason, TaskRow, TaskStatus, TaskType,
-        TimerStatus, WaitKind, loose::Raw,
+        TimerRow, TimerStatus, WaitKind, loose::Raw,
     },
 };
 
@@ -74,6 +74,7 @@ pub(super) fn create(draft: &mut Draft<'_>) -> Result<Made, Refusal> {
 /// The workflow task that closes a run past its deadline.
 pub(super) fn deadline(draft: &mut Draft<'_>) -> Result<Made, Refusal> {
     let p = draft.p;
+    footing::of_a_deadline_task(p)?;
     let run = &p.cx.snapshot.run;
     let past = |at: Option<DateTime<Utc>>| at.is_some_and(|at| at <= p.cx.now);
     if !past(run.execution_deadline_at) && !past(run.run_deadline_at) {
@@ -173,11 +174,17 @@ fn activity_payload(known: &Activity) -> Value {
 fn timer(draft: &mut Draft<'_>) -> Result<New, Refusal> {
     let id = draft.p.standing.resume_source_id.clone();
     let timer = restore::timer(draft, id.as_deref())?;
-    if timer.status != TimerStatus::Pending {
-        return Err(gone(&format!("timer {}", timer.id)));
-    }
+    is_to_fire(&timer)?;
     let payload = json!({"timer_id": timer.id});
     Ok(New::timer(Kind::MissingTimerTask, timer.fire_at, payload))
+}
+
+/// A timer that has fired or was cancelled gets no task.
+fn is_to_fire(timer: &TimerRow) -> Result<(), Refusal> {
+    if timer.status == TimerStatus::Pending {
+        return Ok(());
+    }
+    Err(gone(&format!("timer {}", timer.id)))
 }
 
 /// Either the timer that will end the wait, or, where it has fired, the word of it.
@@ -217,6 +224,7 @@ fn condition_timeout(draft: &mut Draft<'_>) -> Result<New, Refusal> {
             payload,
         ));
     }
+    is_to_fire(&timer)?;
     let payload = object([("timer_id", json!(timer.id)), id, key, fingerprint]);
     let at = not_before(p, wait.deadline_at.or(timer.fire_at));
     Ok(New::timer(Kind::MissingConditionTimeout, Some(at), payload))
@@ -248,6 +256,7 @@ fn signal_timeout(draft: &mut Draft<'_>) -> Result<New, Refusal> {
             payload,
         ));
     }
+    is_to_fire(&timer)?;
     let payload = object([
         ("timer_id", json!(timer.id)),
         ("signal_wait_id", json!(wait.signal_wait_id)),

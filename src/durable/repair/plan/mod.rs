@@ -191,11 +191,14 @@ fn finish(mut draft: Draft<'_>, made: &Made, command: Option<CommandRow>) -> Rep
 /// Two columns of the stored summary, which make the engine's pass look at the run.
 fn nudge(draft: &Draft<'_>, made: &Made) -> Result<RepairPlan, Refusal> {
     let p = draft.p;
+    if made.kind == Kind::ReplayBlocked {
+        return Err(Refusal::NoNudgeUnblocks);
+    }
     if !made.inserted {
         return Err(Refusal::NothingToNudge);
     }
     let summary = p.cx.snapshot.summary.as_ref();
-    let summary = summary.ok_or(Refusal::NothingToNudge)?;
+    let summary = summary.ok_or(Refusal::NoSummaryToNudge)?;
     let nudged = RunSummary {
         liveness_state: Some(LivenessState::RepairNeeded),
         next_task_id: None,

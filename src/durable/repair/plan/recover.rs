@@ -16,8 +16,8 @@ use crate::durable::{
         refusal::{LEASE_MARGIN_SECONDS, Refusal},
     },
     stored::{
-        ActivityStatus, AsCell as _, AttemptRow, AttemptStatus, ExecutionRow, TaskRow, TaskStatus,
-        TaskType, loose::Raw,
+        ActivityStatus, AsCell as _, AttemptRow, AttemptStatus, Cell, ExecutionRow, TaskRow,
+        TaskStatus, TaskType, loose::Raw,
     },
 };
 
@@ -143,15 +143,19 @@ fn expire_attempt(
 ) -> Result<(), Refusal> {
     let snapshot = draft.p.cx.snapshot;
     let now = draft.p.cx.now;
+    let execution_id = execution_id.unwrap_or_default();
+    footing::no_attempt_may_count(draft.p, execution_id)?;
     let execution = snapshot
         .executions
         .iter()
-        .find(|row| Some(row.id.as_str()) == execution_id);
-    let Some((execution, number)) = execution.and_then(|row| Some((row, attempt_number(row)?)))
-    else {
-        return Ok(());
+        .find(|row| row.id == execution_id);
+    let execution = execution.ok_or_else(|| Refusal::NotRestorable {
+        what: format!("the activity of task {}", task.id),
+    })?;
+    let Some(number) = attempt_number(execution) else {
+        // Its row knows of no try; one that is there and did not fail speaks against it.
+        return footing::spent_attempts(draft.p, execution_id).map(drop);
     };
-    footing::no_attempt_is_leased(draft.p, &execution.id)?;
     task.attempt_count = task.attempt_count.max(number);
     let current = execution.current_attempt_id.as_deref();
     let named = snapshot
@@ -227,6 +231,11 @@ fn expire_attempt(
 
 fn close_attempt(draft: &mut Draft<'_>, row: &AttemptRow) {
     let now = draft.p.cx.now;
+    // A heartbeat of its worker changes nothing else.
+    let not_renewed = match row.lease_expires_at {
+        Some(_) => Guard::Past("lease_expires_at", footing::surely_over(draft.p)),
+        None => Guard::Is("lease_expires_at", Cell::Null),
+    };
     let expired = AttemptRow {
         status: AttemptStatus::Expired,
         lease_expires_at: None,
@@ -239,7 +248,7 @@ fn close_attempt(draft: &mut Draft<'_>, row: &AttemptRow) {
         &row.id,
         row.cells(),
         expired.cells(),
-        vec![Guard::Is("status", row.status.cell())],
+        vec![Guard::Is("status", row.status.cell()), not_renewed],
     );
     for row in &mut draft.after.attempts {
         if row.id == expired.id {
