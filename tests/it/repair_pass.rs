@@ -298,7 +298,7 @@ on_every_database! {
         assert_eq!((report.repaired_missing_tasks, report.plimsoll.not_looked_at), (1, 0), "{report:?}");
         assert_eq!(report.selected_missing_task_candidates, 1, "as the engine selects");
 
-        inert(30..402).await;
+        inert(30..82).await;
         let report = pass::pass(&db.writable, judged, &asked).await.expect("a pass");
         assert_eq!((report.repaired_missing_tasks, report.plimsoll.not_looked_at), (0, 3), "{report:?}");
         let named = Asked { run_ids: lost, ..asked };

@@ -26,9 +26,9 @@ use crate::{
 
 /// How many candidates are looked at for each that may be repaired, at most: so many that those
 /// which stay refused do not stand before what comes after them.
-const LOOKS: i64 = 400;
+const LOOKS: i64 = 80;
 /// How many that may be, whatever the limit: each is read as a page reads it.
-const MOST_LOOKS: i64 = 10_000;
+const MOST_LOOKS: i64 = 2_000;
 
 /// What the lock of a pass is called.
 pub const LOCK: &str = "repair-pass";
