@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, panic::AssertUnwindSafe, time::Duration};
 
+use chrono::TimeDelta;
 use futures_util::FutureExt as _;
 use tokio::net::TcpListener;
 
@@ -13,7 +14,7 @@ use crate::{
     durable::{
         engine_config::EngineConfig,
         repair::{
-            Judged,
+            Judged, clocks,
             pass::{self, Asked},
         },
         store::{runs::counts::CountCache, schema},
@@ -96,6 +97,18 @@ pub async fn repairs(config: &Config, url: &str, read: &Db) -> Result<Repairs, C
              newer than Plimsoll knows. Serve without --allow-repair, or update one of the two"
                 .into(),
         ));
+    }
+    if let Some(ahead) = clocks::apart(read).await? {
+        return Err(CliError::Failed(format!(
+            "--allow-repair judges leases by the clock, and this machine's is {} s {} the database's: \
+             set both by the same time server",
+            ahead.abs().num_seconds(),
+            if ahead > TimeDelta::zero() {
+                "ahead of"
+            } else {
+                "behind"
+            },
+        )));
     }
     Ok(Repairs {
         db: Db::connect(&config.database_for_repair(url)).await?,
@@ -226,6 +239,21 @@ async fn repair_loop(db: Db, clock: Clock, app: App) {
         }
         if right.is_none() {
             continue;
+        }
+        match clocks::apart(&db).await {
+            Ok(None) => {}
+            Ok(Some(ahead)) => {
+                let seconds = ahead.num_seconds();
+                tracing::warn!(
+                    seconds,
+                    "no repair pass: this machine's clock is ahead of the database's by so much"
+                );
+                continue;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the repair loop cannot ask for the time");
+                continue;
+            }
         }
         let asked = Asked::default();
         let pass = AssertUnwindSafe(pass::pass(&db, judged, &asked)).catch_unwind();

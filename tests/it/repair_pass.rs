@@ -12,7 +12,7 @@ use plimsoll::{
     durable::{
         engine_config::EngineConfig,
         repair::{
-            Judged,
+            Judged, clocks,
             pass::{self, Asked, Refused, Report},
         },
         store::schema,
@@ -130,6 +130,11 @@ fn passed_over(root: &Path) -> Vec<PathBuf> {
 }
 
 on_every_database! {
+    async fn a_database_on_the_same_machine_goes_by_the_same_clock(db: TestDb) {
+        let ahead = clocks::apart(&db.read_only).await.expect("the time there");
+        assert_eq!(ahead, None);
+    }
+
     async fn every_pass_of_the_engine_is_done_alike(db: TestDb) {
         let Some(root) = rig::corpus_unpacked() else {
             return;

@@ -8,6 +8,7 @@
 pub mod apply;
 pub mod batch;
 pub mod change;
+pub mod clocks;
 pub mod pass;
 pub mod php_json;
 pub mod plan;
