@@ -2,11 +2,12 @@
 //!
 //! Every path walks one index of `workflow_run_summaries` in order. Terms the index does not
 //! serve are checked inside a window of bounded size; the page says how far it looked. What the
-//! overview counts is looked for in the whole bucket: a pass reads no less every few seconds.
+//! overview counts, and nothing else, is looked for in a wider one.
 
 use super::{
     condition,
     filter::{Filter, Kind, Term, Test},
+    page::{ATTENTION_WINDOW, WINDOW},
 };
 use crate::{
     db::Statement,
@@ -169,20 +170,18 @@ impl<'f> Access<'f> {
         self.range.is_empty()
     }
 
-    /// Whether rows are checked one by one and nothing but a window bounds how many.
-    pub fn is_windowed(&self) -> bool {
-        let counted = |term: &&Term| term.field.kind == Kind::Attention;
-        let whole = self.residual.iter().any(counted) && !condition::needs_rules(&self.residual);
-        !self.residual.is_empty() && !whole
+    /// How many rows may be checked one by one; none where an index serves every term.
+    pub fn window(&self) -> Option<u32> {
+        match self.residual.as_slice() {
+            [] => None,
+            _ if self.is_attention() => Some(ATTENTION_WINDOW),
+            _ => Some(WINDOW),
+        }
     }
 
-    /// The table, named as the terms name it where they are asked of its own rows.
-    pub fn table(&self) -> &'static str {
-        if self.residual.is_empty() || self.is_windowed() {
-            "{workflow_run_summaries}"
-        } else {
-            "{workflow_run_summaries} w"
-        }
+    /// Whether the rows are those the overview counts, with nothing else to check.
+    pub fn is_attention(&self) -> bool {
+        matches!(self.residual.as_slice(), [term] if term.field.kind == Kind::Attention)
     }
 
     /// Pushes the conditions the index serves, without the leading `where`. Always at least
@@ -266,6 +265,37 @@ mod tests {
             Filter::parse(params.iter().copied(), &[], now, crate::zone::Zone::UTC);
         assert!(errors.is_empty(), "{errors:?}");
         filter
+    }
+
+    #[test]
+    fn only_what_the_overview_counts_is_looked_for_further() {
+        type Params = &'static [(&'static str, &'static str)];
+        let cases: [(Params, Option<u32>); 7] = [
+            (&[], None),
+            (&[("status_bucket", "running")], None),
+            (&[("queue", "q")], Some(WINDOW)),
+            (&[("attention", "long_waits")], Some(ATTENTION_WINDOW)),
+            (
+                &[
+                    ("attention", "long_waits"),
+                    ("namespace", "a"),
+                    ("started", "24h"),
+                ],
+                Some(ATTENTION_WINDOW),
+            ),
+            (&[("attention", "long_waits"), ("queue", "q")], Some(WINDOW)),
+            (
+                &[("attention", "long_waits"), ("needs_repair", "1")],
+                Some(WINDOW),
+            ),
+        ];
+        for (params, window) in cases {
+            assert_eq!(
+                Access::choose(&filter(params)).window(),
+                window,
+                "{params:?}"
+            );
+        }
     }
 
     #[test]

@@ -157,6 +157,10 @@ fn push_failed(q: &mut Statement) {
         .push(" and exists (select 1 from {workflow_failures} f where f.workflow_run_id = w.id and f.handled = false and ");
 }
 
+/// The columns the overview's counts ask about.
+pub const ATTENTION_COLUMNS: &str = "status, status_bucket, liveness_state, wait_started_at, \
+    started_at, updated_at, closed_at, exception_count";
+
 /// The conditions of the overview's counts, moments cut to the second as there.
 fn push_attention(q: &mut Statement, attention: Attention, now: DateTime<Utc>) {
     let hour = now - TimeDelta::hours(1);

@@ -17,6 +17,10 @@ use crate::{
 /// How many rows one request may look at for a filter no index serves.
 pub const WINDOW: u32 = 5_000;
 
+/// How many for what the overview counts: its list holds as many runs as it says, unless their
+/// bucket has more than that.
+pub const ATTENTION_WINDOW: u32 = 10 * WINDOW;
+
 /// How many runs may share a key before a lookup by it becomes an ordered walk.
 const LOOKUP: u32 = 5_000;
 
@@ -89,10 +93,9 @@ pub async fn page<R: Summary>(
         access = Access::choose_ordered(&request.filter);
     }
     let query = Query { access, request };
-    if query.access.path.is_lookup() || !query.access.is_windowed() {
-        query.plain(snapshot).await
-    } else {
-        query.windowed(snapshot).await
+    match query.access.window() {
+        Some(window) if !query.access.path.is_lookup() => query.windowed(snapshot, window).await,
+        _ => query.plain(snapshot).await,
     }
 }
 
@@ -134,7 +137,7 @@ pub async fn skip(
         size: rows,
     };
     let access = Access::choose(filter);
-    if access.path.is_lookup() || access.is_windowed() {
+    if access.path.is_lookup() || access.window().is_some() {
         let page = page::<ListedRun>(snapshot, &request).await?;
         let all = page.rows.len() == rows as usize;
         return Ok(match page.next {
@@ -192,8 +195,7 @@ impl Query<'_> {
         }
     }
 
-    /// A page no window bounds: its terms are served by an index, or leave few rows, or are
-    /// looked for in all of a bucket.
+    /// A page no window bounds: its terms are served by an index, or leave few rows.
     async fn plain<R: Summary>(&self, snapshot: &mut Snapshot) -> Result<RunPage<R>, DbError> {
         let want = self.request.size + 1;
         let (mut rows, mut notices) = (Vec::new(), Notices::default());
@@ -211,15 +213,19 @@ impl Query<'_> {
     }
 
     /// A page whose terms are checked row by row inside a bounded window.
-    async fn windowed<R: Summary>(&self, snapshot: &mut Snapshot) -> Result<RunPage<R>, DbError> {
+    async fn windowed<R: Summary>(
+        &self,
+        snapshot: &mut Snapshot,
+        window: u32,
+    ) -> Result<RunPage<R>, DbError> {
         let size = self.request.size as usize;
         let (mut rows, mut notices) = (Vec::new(), Notices::default());
         let mut boundary = None;
         for section in self.sections() {
-            boundary = self.key_at(snapshot, *section, WINDOW - 1).await?;
+            boundary = self.key_at(snapshot, *section, window - 1).await?;
             let missing = self.request.size + 1 - u32::try_from(rows.len()).unwrap_or(0);
             rows.extend(
-                self.kept(snapshot, *section, missing, Some(WINDOW), &mut notices)
+                self.kept(snapshot, *section, missing, Some(window), &mut notices)
                     .await?,
             );
             if boundary.is_some() || rows.len() > size {
@@ -233,7 +239,7 @@ impl Query<'_> {
             boundary.clone()
         };
         let looked = Looked {
-            rows: (!full && boundary.is_some()).then_some(WINDOW),
+            rows: (!full && boundary.is_some()).then_some(window),
             complete: last.is_none(),
             until: last.and_then(|key| key.at),
             open_only: self
@@ -265,9 +271,7 @@ impl Query<'_> {
         let mut q = snapshot.statement();
         q.push("select ")
             .push(self.access.path.key())
-            .push(" as at, id from ")
-            .push(self.access.table())
-            .push(" where ");
+            .push(" as at, id from {workflow_run_summaries} where ");
         self.push_place(&mut q, section);
         self.push_order(&mut q, section);
         q.push(" limit 1 offset ").bind(offset);
@@ -291,9 +295,7 @@ impl Query<'_> {
     /// How many rows have a time, as far as `most`.
     async fn count_timed(&self, snapshot: &mut Snapshot, most: u32) -> Result<u32, DbError> {
         let mut q = snapshot.statement();
-        q.push("select count(*) as n from (select 1 as one from ")
-            .push(self.access.table())
-            .push(" where ");
+        q.push("select count(*) as n from (select 1 as one from {workflow_run_summaries} where ");
         self.push_place(&mut q, Section::Timed);
         q.push(" limit ").bind(most).push(") as few");
         let n = snapshot
@@ -370,7 +372,7 @@ impl Query<'_> {
         let window = if lookup { Some(LOOKUP) } else { window };
         q.push("select ").push(R::COLUMNS);
         let Some(window) = window else {
-            q.push(" from ").push(self.access.table()).push(" where ");
+            q.push(" from {workflow_run_summaries} where ");
             self.push_place(&mut q, section);
             self.push_order(&mut q, section);
             q.push(" limit ").bind(limit);
@@ -403,10 +405,6 @@ impl Query<'_> {
         self.access.push_served(q);
         q.push(" and ");
         self.push_cursor(q, section);
-        // A window holds the other terms outside its fence.
-        if !self.access.is_windowed() {
-            self.access.push_residual(q);
-        }
     }
 
     fn push_cursor(&self, q: &mut Statement, section: Section) {
