@@ -16,7 +16,8 @@ use plimsoll::{
 use serde_json::Value;
 
 use crate::{
-    rig::{TestDb, on_every_database},
+    list_plans::script,
+    rig::{self, TestDb, on_every_database},
     shop::{add_summaries, fill, now, server, summary},
 };
 
@@ -586,6 +587,98 @@ on_every_database! {
         let response = server.get("/waterline/api/flows/all?task_problem=1&per_page=37&page=5").await;
         assert_eq!(response.status_code(), 422);
         assert!(response.text().contains("next_page_url"));
+    }
+}
+
+/// SQLite keeps times as text, in which a whole second may lack its fraction.
+#[tokio::test]
+async fn times_without_a_fraction_are_paged_and_cut_like_others() {
+    async fn body(db: TestDb) {
+        add_summaries(&db, 0..200).await;
+        every_run_is_shown_once(&db, "all with a fraction").await;
+        script(
+            &db,
+            "update {workflow_run_summaries} set sort_timestamp = substr(sort_timestamp, 1, 19), \
+             started_at = substr(started_at, 1, 19) where cast(substr(id, -3) as integer) % 5 < 3",
+        )
+        .await;
+        every_run_is_shown_once(&db, "some without").await;
+        script(
+            &db,
+            "update {workflow_run_summaries} set sort_timestamp = substr(sort_timestamp, 1, 19), \
+             started_at = substr(started_at, 1, 19)",
+        )
+        .await;
+        every_run_is_shown_once(&db, "all without").await;
+    }
+    rig::on(Dialect::Sqlite, body).await;
+}
+
+async fn every_run_is_shown_once(db: &TestDb, forms: &str) {
+    const AT: &str = "2026-11-15T11:50:00Z";
+    let rows = everything(&db.read_only).await;
+    let moment = |row: &Full| row.summary.sort_timestamp;
+    let times: HashMap<_, _> = rows
+        .iter()
+        .map(|row| (row.summary.id.clone(), moment(row)))
+        .collect();
+    let at = AT.parse().unwrap();
+    assert!(rows.iter().filter(|row| moment(row) == Some(at)).count() > 1);
+    let server = server(&db.read_only);
+    let key = |r: &Full| text(r, "business_key") == "SEED-1";
+    let lists: [(String, Vec<String>); 9] = [
+        (String::new(), ids(&rows, |_| true)),
+        (
+            "namespace=north".into(),
+            ids(&rows, |r| text(r, "namespace") == "north"),
+        ),
+        (
+            "status_bucket=failed".into(),
+            ids(&rows, |r| text(r, "status_bucket") == "failed"),
+        ),
+        (
+            "queue=slow".into(),
+            ids(&rows, |r| text(r, "queue") == "slow"),
+        ),
+        ("business_key=SEED-1".into(), ids(&rows, key)),
+        (format!("from={AT}"), ids(&rows, |r| moment(r) >= Some(at))),
+        (
+            format!("to={AT}"),
+            ids(&rows, |r| moment(r).is_some_and(|time| time < at)),
+        ),
+        (
+            format!("business_key=SEED-1&from={AT}"),
+            ids(&rows, |r| key(r) && moment(r) >= Some(at)),
+        ),
+        (
+            format!("status_bucket=failed&from={AT}"),
+            ids(&rows, |r| {
+                text(r, "status_bucket") == "failed" && moment(r) >= Some(at)
+            }),
+        ),
+    ];
+    for (query, want) in lists {
+        assert!(!want.is_empty(), "{query}");
+        let want: BTreeSet<_> = want.into_iter().collect();
+        for (direction, size) in [("desc", 1), ("desc", 4), ("asc", 1), ("asc", 4)] {
+            let path = with(
+                &format!("/waterline/api/flows/all?per_page={size}&sort_direction={direction}"),
+                &query,
+            );
+            let found = there_and_back(&server, &path).await;
+            let shown: BTreeSet<_> = found.iter().cloned().collect();
+            assert_eq!(
+                (found.len(), &shown),
+                (want.len(), &want),
+                "{forms}: {path}"
+            );
+            let timed: Vec<_> = found.iter().filter_map(|id| times[id]).collect();
+            let in_order = match direction {
+                "desc" => timed.is_sorted_by(|a, b| a >= b),
+                _ => timed.is_sorted(),
+            };
+            assert!(in_order, "{forms}: {path}");
+        }
     }
 }
 

@@ -4,13 +4,15 @@
 //! serve are checked inside a window of bounded size; the page says how far it looked. What the
 //! overview counts, and nothing else, is looked for in a wider one.
 
+use chrono::{DateTime, Utc};
+
 use super::{
     condition,
     filter::{Filter, Kind, Term, Test},
     page::{ATTENTION_WINDOW, WINDOW},
 };
 use crate::{
-    db::Statement,
+    db::{Dialect, Statement, is_whole_second},
     durable::stored::{RunStatus, StatusBucket},
 };
 
@@ -83,6 +85,13 @@ impl Path {
             Self::RunId | Self::Instance | Self::BusinessKey | Self::Time => &[],
         }
     }
+}
+
+/// Which of the texts a moment may have is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edge {
+    First,
+    Last,
 }
 
 /// How one filter is answered.
@@ -213,7 +222,7 @@ impl<'f> Access<'f> {
             } else {
                 " >= "
             });
-            self.bind_key_time(q, at);
+            self.bind_first(q, at);
         }
     }
 
@@ -225,12 +234,44 @@ impl<'f> Access<'f> {
         }
     }
 
+    /// Pushes where a row stands in the path's time column. On SQLite that is a text, of which a
+    /// whole second has two: the one the row holds, or where the row is gone the first or the last.
+    pub fn push_key_time(&self, q: &mut Statement, at: DateTime<Utc>, id: &str, edge: Edge) {
+        if q.dialect() != Dialect::Sqlite || !is_whole_second(at) {
+            self.bind_last(q, at);
+            return;
+        }
+        let column = self.path.key();
+        q.push("coalesce((select ").push(column);
+        q.push(" from {workflow_run_summaries} where id = ")
+            .bind(id);
+        q.push(" and ").push(column).push(" >= ");
+        self.bind_first(q, at);
+        q.push(" and ").push(column).push(" <= ");
+        self.bind_last(q, at);
+        q.push("), ");
+        match edge {
+            Edge::First => self.bind_first(q, at),
+            Edge::Last => self.bind_last(q, at),
+        }
+        q.push(")");
+    }
+
     /// Binds a moment for the path's time column, in the zone that column is written in.
-    pub fn bind_key_time(&self, q: &mut Statement, at: chrono::DateTime<chrono::Utc>) {
+    fn bind_last(&self, q: &mut Statement, at: DateTime<Utc>) {
         if self.path == Path::Bucket {
             q.bind_time(at)
         } else {
             q.bind_utc(at)
+        };
+    }
+
+    /// The same moment in the first of its texts.
+    fn bind_first(&self, q: &mut Statement, at: DateTime<Utc>) {
+        if self.path == Path::Bucket {
+            q.bind_time_first(at)
+        } else {
+            q.bind_utc_first(at)
         };
     }
 }

@@ -141,10 +141,10 @@ pub fn push(q: &mut Statement, term: &Term) {
         }
         // A lookup by key is not ordered by time, so its range is checked here too.
         (Kind::Within | Kind::From, Test::At(at)) => {
-            q.push("sort_timestamp >= ").bind_utc(*at);
+            q.push("sort_timestamp >= ").bind_utc_first(*at);
         }
         (Kind::To, Test::At(at)) => {
-            q.push("sort_timestamp < ").bind_utc(*at);
+            q.push("sort_timestamp < ").bind_utc_first(*at);
         }
         (kind, test) => unreachable!("{kind:?} does not parse to {test:?}"),
     }

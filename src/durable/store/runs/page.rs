@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::{
-    access::{Access, Path},
+    access::{Access, Edge, Path},
     condition,
     cursor::{Cursor, Key, Way},
     extras,
@@ -429,12 +429,17 @@ impl Query<'_> {
         };
         let id_beyond = if *including { at_or_beyond } else { beyond };
         if let Some(at) = key.at {
+            let (near, far) = if self.descends() {
+                (Edge::Last, Edge::First)
+            } else {
+                (Edge::First, Edge::Last)
+            };
             // This form, and neither the row-value nor the `a < ? or (a = ? and …)` one,
             // enters the index in the middle on all three databases.
             q.push(column).push(at_or_beyond);
-            self.access.bind_key_time(q, at);
+            self.access.push_key_time(q, at, &key.id, near);
             q.push(" and (").push(column).push(beyond);
-            self.access.bind_key_time(q, at);
+            self.access.push_key_time(q, at, &key.id, far);
             q.push(" or id").push(id_beyond).bind(&key.id).push(")");
         } else {
             q.push(column).push(" is null and id");
