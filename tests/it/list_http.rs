@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::{
     list_plans::script,
     rig::{self, TestDb, on_every_database},
-    shop::{add_summaries, fill, now, server, summary},
+    shop::{add_summaries, failure_of, fill, now, server, summary},
 };
 
 /// A run with what filters ask about.
@@ -479,6 +479,24 @@ on_every_database! {
         }
     }
 
+    // However many runs have a failure of the category that is not the one they are known by.
+    async fn a_failure_filter_sends_the_same_statements_whatever_it_finds(db: TestDb) {
+        let paths = ["/waterline/runs?failure_category=activity", "/waterline/api/flows/all?failure_category=activity"];
+        write(&db.writable, (0..400).flat_map(failed).collect(), |_| ()).await.unwrap();
+        let mut counts = Vec::new();
+        for path in paths {
+            counts.push(statements(&server(&db.read_only), path).await);
+        }
+        // Rows with a time and rows without: the window's end, the rows in it, their failures.
+        assert!(counts.iter().all(|n| *n <= 8), "{counts:?}");
+        write(&db.writable, (400..6_400).flat_map(failed).collect(), |_| ()).await.unwrap();
+        let server = server(&db.read_only);
+        for (path, before) in paths.into_iter().zip(counts) {
+            assert!(statements(&server, path).await <= before, "{path}");
+        }
+        assert_eq!(there_and_back(&server, "/waterline/api/flows/all?failure_category=application&per_page=200").await.len(), 6_400);
+    }
+
     // JSON can say what PostgreSQL's text cannot hold; one such row must not hide the others.
     async fn a_label_or_attribute_of_any_text_leaves_the_filter_working(db: TestDb) {
         let texts = [
@@ -588,6 +606,20 @@ on_every_database! {
         assert_eq!(response.status_code(), 422);
         assert!(response.text().contains("next_page_url"));
     }
+}
+
+/// A run that failed because an activity did, but with an exception of its own.
+fn failed(n: u32) -> [InsertRow; 3] {
+    let mut row = summary(n);
+    row.replace("status", "failed");
+    row.replace("status_bucket", "failed");
+    row.replace("liveness_state", "closed");
+    row.replace("exception_count", 2);
+    [
+        row,
+        failure_of(n, 0, Some("activity")),
+        failure_of(n, 1, Some("application")),
+    ]
 }
 
 /// SQLite keeps times as text, in which a whole second may lack its fraction.

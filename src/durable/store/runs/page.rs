@@ -39,9 +39,6 @@ pub struct PageRequest {
     pub size: u32,
 }
 
-/// How many candidates' failures are read at once.
-const AT_ONCE: usize = 500;
-
 /// How far a windowed page looked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Looked {
@@ -322,24 +319,18 @@ impl Query<'_> {
         let found = self
             .rows::<R>(snapshot, section, WINDOW, window, notices)
             .await?;
-        let mut found = found
+        let found = found
             .into_iter()
             .filter(|row| condition::keeps(terms, row.standing()));
-        if !condition::needs_failures(terms) {
-            return Ok(found.collect());
-        }
-        let mut kept = Vec::new();
-        while kept.len() < wanted as usize {
-            let some: Vec<R> = found.by_ref().take(AT_ONCE).collect();
-            if some.is_empty() {
-                break;
-            }
-            let failed = some.iter().filter(|row| row.exception_count() > 0);
+        let mut kept: Vec<R> = found.collect();
+        if condition::needs_failures(terms) {
+            // Sent even for none, so that the data does not decide how many statements there are.
+            let failed = kept.iter().filter(|row| row.exception_count() > 0);
             let failures = extras::failures(snapshot, failed.map(R::id)).await?;
-            kept.extend(some.into_iter().filter(|row| {
+            kept.retain(|row| {
                 let failures = failures.get(row.id()).map_or(&[][..], Vec::as_slice);
                 condition::keeps_failure(terms, row.standing().status, failures)
-            }));
+            });
         }
         Ok(kept)
     }
