@@ -497,6 +497,16 @@ on_every_database! {
         assert_eq!(there_and_back(&server, "/waterline/api/flows/all?failure_category=application&per_page=200").await.len(), 6_400);
     }
 
+    // A status that no run has is counted, so there is nothing to go on looking for.
+    async fn a_list_known_to_be_empty_offers_no_further_search(db: TestDb) {
+        let rows = (0..runs::WINDOW + 200).map(|n| { let [row, ..] = failed(n); row }).collect();
+        write(&db.writable, rows, |_| ()).await.unwrap();
+        let server = server(&db.read_only);
+        let page = server.get("/waterline/runs?status=terminated").await.text();
+        assert!(page.contains("none match") && page.contains("No run matches this filter."), "{page}");
+        assert!(!page.contains("Look further") && !page.contains("looked at"));
+    }
+
     // JSON can say what PostgreSQL's text cannot hold; one such row must not hide the others.
     async fn a_label_or_attribute_of_any_text_leaves_the_filter_working(db: TestDb) {
         let texts = [
