@@ -166,13 +166,15 @@ pub fn main() -> ExitCode {
 }
 
 async fn serve(args: ServeArgs) -> Result<(), CliError> {
-    let config = settled(args.config.as_deref(), args.options)?;
+    let mut config = settled(args.config.as_deref(), args.options)?;
+    start_log(&config)?;
+    let prepared = serve::Prepared::new(&config)?;
     if args.print_config {
+        config.base_path = prepared.base_path();
         print!("{}", config.print());
         return Ok(());
     }
-    start_log(&config)?;
-    serve::run(&config).await
+    serve::run(&config, prepared).await
 }
 
 /// The settings in force: what the call says over what the file says.

@@ -410,6 +410,33 @@ fn the_printed_configuration_hides_secrets() {
 }
 
 #[test]
+fn only_a_configuration_that_would_start_is_printed() {
+    for (path, says) in [
+        ("x", "start with a slash"),
+        ("/a b", "\"a b\""),
+        ("/{x}", "\"{x}\""),
+        ("/livez", "address of a probe"),
+    ] {
+        refusal(
+            &["serve", "--print-config", "--base-path", path],
+            2,
+            &[says],
+        );
+    }
+    refusal(&["serve", "--print-config", "--log", "=!="], 2, &["--log"]);
+    for (given, understood) in [("/x/y/", "/x/y"), ("/x", "/x"), ("/", "/"), ("", "/")] {
+        let output = ends(&["serve", "--print-config", "--base-path", given]);
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{given:?}");
+        let line = format!("base_path = \"{understood}\"");
+        assert!(
+            printed.lines().any(|printed| printed == line),
+            "{given:?}: {printed}"
+        );
+    }
+}
+
+#[test]
 fn the_demo_starts_answers_and_leaves_nothing() {
     let temporary = tempfile::tempdir().unwrap();
     let mut command = plimsoll(&["demo", "--listen", "127.0.0.1:0"]);
