@@ -211,7 +211,8 @@ fn start_log(config: &Config) -> Result<(), CliError> {
     let log = tracing_subscriber::registry().with(filter);
     match config.log_format {
         LogFormat::Text => log.with(lines).init(),
-        LogFormat::Json => log.with(lines.json()).init(),
+        // The request's span is the only one, and named as the current one already.
+        LogFormat::Json => log.with(lines.json().with_span_list(false)).init(),
     }
     Ok(())
 }

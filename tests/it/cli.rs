@@ -436,6 +436,28 @@ fn only_a_configuration_that_would_start_is_printed() {
     }
 }
 
+#[tokio::test]
+async fn a_line_of_the_json_log_names_its_request_once() {
+    async fn body(db: TestDb) {
+        tokio::task::spawn_blocking(move || {
+            let server = Started::new(plimsoll(&serve(&db.url, &["--log-format", "json"])));
+            assert_eq!(server.get("/waterline/runs").0, 200);
+            let (_, log) = server.stop();
+            let mut lines = log
+                .lines()
+                .map(|line| serde_json::from_str(line).expect("JSON"));
+            let answered = |line: &serde_json::Value| line["fields"]["message"] == "answered";
+            let line = lines.find(answered).expect("the request is logged");
+            assert_eq!(line["span"]["path"], "/waterline/runs");
+            assert!(line["span"]["request_id"].is_string(), "{line}");
+            assert_eq!(line.get("spans"), None);
+        })
+        .await
+        .unwrap();
+    }
+    rig::on(Dialect::Sqlite, body).await;
+}
+
 #[test]
 fn the_demo_starts_answers_and_leaves_nothing() {
     let temporary = tempfile::tempdir().unwrap();
