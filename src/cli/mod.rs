@@ -92,6 +92,7 @@ impl From<SeedError> for CliError {
     fn from(error: SeedError) -> Self {
         match error {
             SeedError::Refused(message) => Self::Usage(message),
+            SeedError::Lacking(message) => Self::Failed(message),
             SeedError::Db(error) => error.into(),
         }
     }

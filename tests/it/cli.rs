@@ -317,6 +317,11 @@ fn an_sqlite_file_that_cannot_be_served_is_explained() {
         1,
         &["not a Durable Workflow v2 database"],
     );
+    refusal(
+        &["seed", "--database-url", &empty],
+        1,
+        &["not a Durable Workflow v2 database", "--create"],
+    );
     let dir = format!("sqlite:{}", folder.path().display());
     refusal(&serve(&dir, &[]), 1, &["it is a folder", "--database-url"]);
 }
