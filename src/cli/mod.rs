@@ -92,6 +92,7 @@ impl From<SeedError> for CliError {
     fn from(error: SeedError) -> Self {
         match error {
             SeedError::Refused(message) => Self::Usage(message),
+            SeedError::Lacking(message) => Self::Failed(message),
             SeedError::Db(error) => error.into(),
         }
     }
@@ -166,13 +167,15 @@ pub fn main() -> ExitCode {
 }
 
 async fn serve(args: ServeArgs) -> Result<(), CliError> {
-    let config = settled(args.config.as_deref(), args.options)?;
+    let mut config = settled(args.config.as_deref(), args.options)?;
+    start_log(&config)?;
+    let prepared = serve::Prepared::new(&config)?;
     if args.print_config {
+        config.base_path = prepared.base_path();
         print!("{}", config.print());
         return Ok(());
     }
-    start_log(&config)?;
-    serve::run(&config).await
+    serve::run(&config, prepared).await
 }
 
 /// The settings in force: what the call says over what the file says.
@@ -209,7 +212,8 @@ fn start_log(config: &Config) -> Result<(), CliError> {
     let log = tracing_subscriber::registry().with(filter);
     match config.log_format {
         LogFormat::Text => log.with(lines).init(),
-        LogFormat::Json => log.with(lines.json()).init(),
+        // The request's span is the only one, and named as the current one already.
+        LogFormat::Json => log.with(lines.json().with_span_list(false)).init(),
     }
     Ok(())
 }

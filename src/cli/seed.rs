@@ -131,7 +131,7 @@ async fn open(args: &SeedArgs) -> Result<(Db, bool), SeedError> {
         } else {
             ""
         };
-        return Err(SeedError::Refused(format!("{report}{hint}")));
+        return Err(SeedError::Lacking(format!("{report}{hint}")));
     }
     Ok((db, false))
 }

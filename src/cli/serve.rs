@@ -28,7 +28,7 @@ use crate::{
     },
 };
 
-pub async fn run(config: &Config) -> Result<(), CliError> {
+pub async fn run(config: &Config, prepared: Prepared) -> Result<(), CliError> {
     let Some(url) = &config.database_url else {
         return Err(CliError::Usage(
             "which database? Give --database-url or set PLIMSOLL_DATABASE_URL, \
@@ -39,7 +39,6 @@ pub async fn run(config: &Config) -> Result<(), CliError> {
     if config.allow_repair {
         refuse_frozen_clock(config)?;
     }
-    let prepared = Prepared::new(config)?;
     let db = Db::connect(&config.database(url)).await?;
     let db = checked(db).await?;
     if config.repair_loop && !config.allow_repair {
@@ -155,6 +154,14 @@ impl Prepared {
             export,
             forms: secret.map_or_else(Forms::default, |secret| Forms::shared(&secret)),
         })
+    }
+
+    /// The base path as it is understood, in the spelling of the setting.
+    pub fn base_path(&self) -> String {
+        match self.base.as_str() {
+            "" => "/".to_owned(),
+            path => path.to_owned(),
+        }
     }
 
     /// Serves until asked to stop; prints the address on standard output.

@@ -25,7 +25,7 @@ pub use error::DbError;
 pub use exclusive::Exclusive;
 pub use row::{Json, Row};
 pub use snapshot::{Question, Snapshot, WriteTx};
-pub use statement::{Dialect, Statement};
+pub use statement::{Dialect, Statement, is_whole_second};
 pub use val::Val;
 
 use statement::StandIns;

@@ -39,6 +39,11 @@ impl Dialect {
     }
 }
 
+/// Whether a moment may be stored without a fraction, to the precision of the engine's columns.
+pub fn is_whole_second(at: DateTime<Utc>) -> bool {
+    at.timestamp_subsec_micros() == 0
+}
+
 /// Common table expressions for tables that are not as we know them, by table.
 pub(super) type StandIns = BTreeMap<&'static str, String>;
 
@@ -122,6 +127,27 @@ impl Statement {
     /// The same for a column the engine always writes in UTC.
     pub fn bind_utc_second(&mut self, at: DateTime<Utc>) -> &mut Self {
         self.bind_whole(at.naive_utc())
+    }
+
+    /// The first of the texts a moment may be stored as: `>=` takes and `<` leaves out every row of
+    /// that moment. SQLite compares texts, and a whole second that was written without its fraction
+    /// sorts before the same second with one.
+    pub fn bind_time_first(&mut self, at: DateTime<Utc>) -> &mut Self {
+        let stored = self.zone.local(at).naive_local();
+        self.bind_first(stored)
+    }
+
+    /// The same for a column the engine always writes in UTC.
+    pub fn bind_utc_first(&mut self, at: DateTime<Utc>) -> &mut Self {
+        self.bind_first(at.naive_utc())
+    }
+
+    fn bind_first(&mut self, at: NaiveDateTime) -> &mut Self {
+        if is_whole_second(at.and_utc()) {
+            self.bind_whole(at)
+        } else {
+            self.bind(at)
+        }
     }
 
     fn bind_whole(&mut self, at: NaiveDateTime) -> &mut Self {
@@ -266,6 +292,25 @@ mod tests {
         let mut q = statement(Dialect::Sqlite);
         q.push("id in ").bind_list(Vec::<String>::new());
         assert_eq!(q.sql(), "id in (null)");
+    }
+
+    #[test]
+    fn the_first_text_of_a_moment_lacks_the_fraction_on_sqlite_alone() {
+        let whole = "2026-07-01T10:00:00Z".parse().unwrap();
+        let within = "2026-07-01T10:00:00.000001Z".parse().unwrap();
+        let mut q = statement(Dialect::Sqlite);
+        q.bind_utc_first(whole).bind_time_first(within);
+        assert_eq!(q.binds()[0], Val::Text("2026-07-01 10:00:00".to_owned()));
+        assert_eq!(
+            q.binds()[1],
+            Val::Time("2026-07-01T10:00:00.000001".parse().unwrap())
+        );
+        let mut q = statement(Dialect::Postgres);
+        q.bind_utc_first(whole);
+        assert_eq!(
+            q.binds()[0],
+            Val::Time("2026-07-01T10:00:00".parse().unwrap())
+        );
     }
 
     #[test]

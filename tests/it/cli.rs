@@ -317,6 +317,11 @@ fn an_sqlite_file_that_cannot_be_served_is_explained() {
         1,
         &["not a Durable Workflow v2 database"],
     );
+    refusal(
+        &["seed", "--database-url", &empty],
+        1,
+        &["not a Durable Workflow v2 database", "--create"],
+    );
     let dir = format!("sqlite:{}", folder.path().display());
     refusal(&serve(&dir, &[]), 1, &["it is a folder", "--database-url"]);
 }
@@ -407,6 +412,55 @@ fn the_printed_configuration_hides_secrets() {
         );
         assert!(printed.contains("listen = \"127.0.0.1:7420\""), "{printed}");
     }
+}
+
+#[test]
+fn only_a_configuration_that_would_start_is_printed() {
+    for (path, says) in [
+        ("x", "start with a slash"),
+        ("/a b", "\"a b\""),
+        ("/{x}", "\"{x}\""),
+        ("/livez", "address of a probe"),
+    ] {
+        refusal(
+            &["serve", "--print-config", "--base-path", path],
+            2,
+            &[says],
+        );
+    }
+    refusal(&["serve", "--print-config", "--log", "=!="], 2, &["--log"]);
+    for (given, understood) in [("/x/y/", "/x/y"), ("/x", "/x"), ("/", "/"), ("", "/")] {
+        let output = ends(&["serve", "--print-config", "--base-path", given]);
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{given:?}");
+        let line = format!("base_path = \"{understood}\"");
+        assert!(
+            printed.lines().any(|printed| printed == line),
+            "{given:?}: {printed}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_line_of_the_json_log_names_its_request_once() {
+    async fn body(db: TestDb) {
+        tokio::task::spawn_blocking(move || {
+            let server = Started::new(plimsoll(&serve(&db.url, &["--log-format", "json"])));
+            assert_eq!(server.get("/waterline/runs").0, 200);
+            let (_, log) = server.stop();
+            let mut lines = log
+                .lines()
+                .map(|line| serde_json::from_str(line).expect("JSON"));
+            let answered = |line: &serde_json::Value| line["fields"]["message"] == "answered";
+            let line = lines.find(answered).expect("the request is logged");
+            assert_eq!(line["span"]["path"], "/waterline/runs");
+            assert!(line["span"]["request_id"].is_string(), "{line}");
+            assert_eq!(line.get("spans"), None);
+        })
+        .await
+        .unwrap();
+    }
+    rig::on(Dialect::Sqlite, body).await;
 }
 
 #[test]

@@ -16,8 +16,9 @@ use plimsoll::{
 use serde_json::Value;
 
 use crate::{
-    rig::{TestDb, on_every_database},
-    shop::{add_summaries, fill, now, server, summary},
+    list_plans::script,
+    rig::{self, TestDb, on_every_database},
+    shop::{add_summaries, failure_of, fill, now, server, summary},
 };
 
 /// A run with what filters ask about.
@@ -478,6 +479,34 @@ on_every_database! {
         }
     }
 
+    // However many runs have a failure of the category that is not the one they are known by.
+    async fn a_failure_filter_sends_the_same_statements_whatever_it_finds(db: TestDb) {
+        let paths = ["/waterline/runs?failure_category=activity", "/waterline/api/flows/all?failure_category=activity"];
+        write(&db.writable, (0..400).flat_map(failed).collect(), |_| ()).await.unwrap();
+        let mut counts = Vec::new();
+        for path in paths {
+            counts.push(statements(&server(&db.read_only), path).await);
+        }
+        // Rows with a time and rows without: the window's end, the rows in it, their failures.
+        assert!(counts.iter().all(|n| *n <= 8), "{counts:?}");
+        write(&db.writable, (400..6_400).flat_map(failed).collect(), |_| ()).await.unwrap();
+        let server = server(&db.read_only);
+        for (path, before) in paths.into_iter().zip(counts) {
+            assert!(statements(&server, path).await <= before, "{path}");
+        }
+        assert_eq!(there_and_back(&server, "/waterline/api/flows/all?failure_category=application&per_page=200").await.len(), 6_400);
+    }
+
+    // A status that no run has is counted, so there is nothing to go on looking for.
+    async fn a_list_known_to_be_empty_offers_no_further_search(db: TestDb) {
+        let rows = (0..runs::WINDOW + 200).map(|n| { let [row, ..] = failed(n); row }).collect();
+        write(&db.writable, rows, |_| ()).await.unwrap();
+        let server = server(&db.read_only);
+        let page = server.get("/waterline/runs?status=terminated").await.text();
+        assert!(page.contains("none match") && page.contains("No run matches this filter."), "{page}");
+        assert!(!page.contains("Look further") && !page.contains("looked at"));
+    }
+
     // JSON can say what PostgreSQL's text cannot hold; one such row must not hide the others.
     async fn a_label_or_attribute_of_any_text_leaves_the_filter_working(db: TestDb) {
         let texts = [
@@ -586,6 +615,112 @@ on_every_database! {
         let response = server.get("/waterline/api/flows/all?task_problem=1&per_page=37&page=5").await;
         assert_eq!(response.status_code(), 422);
         assert!(response.text().contains("next_page_url"));
+    }
+}
+
+/// A run that failed because an activity did, but with an exception of its own.
+fn failed(n: u32) -> [InsertRow; 3] {
+    let mut row = summary(n);
+    row.replace("status", "failed");
+    row.replace("status_bucket", "failed");
+    row.replace("liveness_state", "closed");
+    row.replace("exception_count", 2);
+    [
+        row,
+        failure_of(n, 0, Some("activity")),
+        failure_of(n, 1, Some("application")),
+    ]
+}
+
+/// SQLite keeps times as text, in which a whole second may lack its fraction.
+#[tokio::test]
+async fn times_without_a_fraction_are_paged_and_cut_like_others() {
+    async fn body(db: TestDb) {
+        add_summaries(&db, 0..200).await;
+        every_run_is_shown_once(&db, "all with a fraction").await;
+        script(
+            &db,
+            "update {workflow_run_summaries} set sort_timestamp = substr(sort_timestamp, 1, 19), \
+             started_at = substr(started_at, 1, 19) where cast(substr(id, -3) as integer) % 5 < 3",
+        )
+        .await;
+        every_run_is_shown_once(&db, "some without").await;
+        script(
+            &db,
+            "update {workflow_run_summaries} set sort_timestamp = substr(sort_timestamp, 1, 19), \
+             started_at = substr(started_at, 1, 19)",
+        )
+        .await;
+        every_run_is_shown_once(&db, "all without").await;
+    }
+    rig::on(Dialect::Sqlite, body).await;
+}
+
+async fn every_run_is_shown_once(db: &TestDb, forms: &str) {
+    const AT: &str = "2026-11-15T11:50:00Z";
+    let rows = everything(&db.read_only).await;
+    let moment = |row: &Full| row.summary.sort_timestamp;
+    let times: HashMap<_, _> = rows
+        .iter()
+        .map(|row| (row.summary.id.clone(), moment(row)))
+        .collect();
+    let at = AT.parse().unwrap();
+    assert!(rows.iter().filter(|row| moment(row) == Some(at)).count() > 1);
+    let server = server(&db.read_only);
+    let key = |r: &Full| text(r, "business_key") == "SEED-1";
+    let lists: [(String, Vec<String>); 9] = [
+        (String::new(), ids(&rows, |_| true)),
+        (
+            "namespace=north".into(),
+            ids(&rows, |r| text(r, "namespace") == "north"),
+        ),
+        (
+            "status_bucket=failed".into(),
+            ids(&rows, |r| text(r, "status_bucket") == "failed"),
+        ),
+        (
+            "queue=slow".into(),
+            ids(&rows, |r| text(r, "queue") == "slow"),
+        ),
+        ("business_key=SEED-1".into(), ids(&rows, key)),
+        (format!("from={AT}"), ids(&rows, |r| moment(r) >= Some(at))),
+        (
+            format!("to={AT}"),
+            ids(&rows, |r| moment(r).is_some_and(|time| time < at)),
+        ),
+        (
+            format!("business_key=SEED-1&from={AT}"),
+            ids(&rows, |r| key(r) && moment(r) >= Some(at)),
+        ),
+        (
+            format!("status_bucket=failed&from={AT}"),
+            ids(&rows, |r| {
+                text(r, "status_bucket") == "failed" && moment(r) >= Some(at)
+            }),
+        ),
+    ];
+    for (query, want) in lists {
+        assert!(!want.is_empty(), "{query}");
+        let want: BTreeSet<_> = want.into_iter().collect();
+        for (direction, size) in [("desc", 1), ("desc", 4), ("asc", 1), ("asc", 4)] {
+            let path = with(
+                &format!("/waterline/api/flows/all?per_page={size}&sort_direction={direction}"),
+                &query,
+            );
+            let found = there_and_back(&server, &path).await;
+            let shown: BTreeSet<_> = found.iter().cloned().collect();
+            assert_eq!(
+                (found.len(), &shown),
+                (want.len(), &want),
+                "{forms}: {path}"
+            );
+            let timed: Vec<_> = found.iter().filter_map(|id| times[id]).collect();
+            let in_order = match direction {
+                "desc" => timed.is_sorted_by(|a, b| a >= b),
+                _ => timed.is_sorted(),
+            };
+            assert!(in_order, "{forms}: {path}");
+        }
     }
 }
 

@@ -8,7 +8,13 @@ use plimsoll::{
     clock::Clock,
     db::Db,
     demo::{rows::InsertRow, write::write},
-    durable::{engine_config::EngineConfig, store::metrics::sweep},
+    durable::{
+        engine_config::EngineConfig,
+        store::{
+            metrics::sweep,
+            runs::{ATTENTION_WINDOW, WINDOW},
+        },
+    },
     web::{
         collector::Options,
         routes,
@@ -18,6 +24,7 @@ use plimsoll::{
 use serde_json::{Value, json};
 
 use crate::{
+    list_plans::script,
     metrics_invariants::invariants,
     rig::{TestDb, on_every_database},
     shop::{fill, now, run_of, server, summary},
@@ -210,7 +217,55 @@ on_every_database! {
         let wanted = before.iter().find(|(href, _)| href.contains("long_waits")).unwrap().1;
         assert!(page.contains(&format!("{wanted} match")), "the list says how many there are");
         assert!(!page.contains("looked at"));
+        let list = json(&server, "/waterline/api/flows/all?attention=long_waits&per_page=100").await;
+        assert_eq!((&list["looked"]["rows"], &list["looked"]["complete"]), (&json!(null), &json!(true)));
+        // With a filter more, a page looks no further than any other.
+        let list = json(&server, "/waterline/api/flows/all?attention=long_waits&queue=nobody").await;
+        assert_eq!((&list["looked"]["rows"], &list["total"]), (&json!(WINDOW), &json!(null)));
     }
+}
+
+/// Even what the overview counts is not looked for without end.
+#[tokio::test]
+async fn what_needs_attention_is_looked_for_as_far_as_it_says() {
+    async fn body(db: TestDb) {
+        let mut old = fresh(0);
+        let begun = now() - chrono::TimeDelta::hours(2);
+        for column in ["started_at", "sort_timestamp"] {
+            old.replace(column, begun.naive_utc());
+        }
+        let old = old.time("wait_started_at", begun);
+        write(&db.writable, vec![old], |_| ()).await.unwrap();
+        script(
+            &db,
+            "insert into {workflow_run_summaries} (id, workflow_instance_id, run_number, class, \
+             workflow_type, status, status_bucket, liveness_state, started_at, sort_timestamp) \
+             with recursive n(i) as (select 1 union all select i + 1 from n where i < 50100) \
+             select printf('01many%020d', i), 'many', i, 'App', 'many', 'waiting', 'running', \
+             'waiting_for_signal', '2026-11-15 11:59:00.000000', '2026-11-15 11:59:00.000000' from n",
+        )
+        .await;
+        let server = server(&db.read_only);
+        let list = json(&server, "/waterline/api/flows/all?attention=long_waits").await;
+        assert_eq!(list["data"], json!([]));
+        assert_eq!(list["looked"]["rows"], ATTENTION_WINDOW);
+        assert_eq!(list["total"], json!(null));
+        let page = server
+            .get("/waterline/runs?attention=long_waits")
+            .await
+            .text();
+        for told in [
+            "looked at 50,000 open runs",
+            "Look further back",
+            "total not counted",
+        ] {
+            assert!(page.contains(told), "{told}");
+        }
+        let list = json(&server, list["next_page_url"].as_str().unwrap()).await;
+        assert_eq!(list["data"].as_array().unwrap().len(), 1);
+        assert_eq!(list["looked"]["complete"], true);
+    }
+    crate::rig::on(plimsoll::db::Dialect::Sqlite, body).await;
 }
 
 /// An open run of the last hour, in front of all others.

@@ -121,6 +121,27 @@ pub async fn add_summaries(db: &TestDb, numbers: std::ops::Range<u32>) {
     write(&db.writable, rows, |_| ()).await.unwrap();
 }
 
+/// One of two unhandled failures of the `n`th run: of an activity, then of the run itself, each with
+/// a message of its own.
+pub fn failure_of(n: u32, nth: u32, category: Option<&str>) -> InsertRow {
+    InsertRow::new("workflow_failures")
+        .set("id", format!("01fail{:020}", n * 2 + nth))
+        .set("workflow_run_id", format!("01seed{n:020}"))
+        .set(
+            "source_kind",
+            ["activity_execution", "workflow_run"][nth as usize],
+        )
+        .set("source_id", format!("{n}"))
+        .set("propagation_kind", "terminal")
+        .set("failure_category", category)
+        .set("non_retryable", n.is_multiple_of(3))
+        .set("handled", false)
+        .set("exception_class", "App\\Failure")
+        .set("message", format!("failure {nth}"))
+        .set("file", "app/Seed.php")
+        .stamps(now(), now())
+}
+
 /// The run behind the `n`th summary.
 pub fn run_of(n: u32) -> InsertRow {
     InsertRow::new("workflow_runs")

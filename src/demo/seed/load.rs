@@ -20,6 +20,9 @@ pub enum SeedError {
     Db(#[from] DbError),
     #[error("{0}")]
     Refused(String),
+    /// The database is not one that runs could be written to.
+    #[error("{0}")]
+    Lacking(String),
 }
 
 #[derive(Clone, Copy, Debug)]

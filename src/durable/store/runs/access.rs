@@ -2,14 +2,17 @@
 //!
 //! Every path walks one index of `workflow_run_summaries` in order. Terms the index does not
 //! serve are checked inside a window of bounded size; the page says how far it looked. What the
-//! overview counts is looked for in the whole bucket: a pass reads no less every few seconds.
+//! overview counts, and nothing else, is looked for in a wider one.
+
+use chrono::{DateTime, Utc};
 
 use super::{
     condition,
     filter::{Filter, Kind, Term, Test},
+    page::{ATTENTION_WINDOW, WINDOW},
 };
 use crate::{
-    db::Statement,
+    db::{Dialect, Statement, is_whole_second},
     durable::stored::{RunStatus, StatusBucket},
 };
 
@@ -82,6 +85,13 @@ impl Path {
             Self::RunId | Self::Instance | Self::BusinessKey | Self::Time => &[],
         }
     }
+}
+
+/// Which of the texts a moment may have is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edge {
+    First,
+    Last,
 }
 
 /// How one filter is answered.
@@ -169,20 +179,18 @@ impl<'f> Access<'f> {
         self.range.is_empty()
     }
 
-    /// Whether rows are checked one by one and nothing but a window bounds how many.
-    pub fn is_windowed(&self) -> bool {
-        let counted = |term: &&Term| term.field.kind == Kind::Attention;
-        let whole = self.residual.iter().any(counted) && !condition::needs_rules(&self.residual);
-        !self.residual.is_empty() && !whole
+    /// How many rows may be checked one by one; none where an index serves every term.
+    pub fn window(&self) -> Option<u32> {
+        match self.residual.as_slice() {
+            [] => None,
+            _ if self.is_attention() => Some(ATTENTION_WINDOW),
+            _ => Some(WINDOW),
+        }
     }
 
-    /// The table, named as the terms name it where they are asked of its own rows.
-    pub fn table(&self) -> &'static str {
-        if self.residual.is_empty() || self.is_windowed() {
-            "{workflow_run_summaries}"
-        } else {
-            "{workflow_run_summaries} w"
-        }
+    /// Whether the rows are those the overview counts, with nothing else to check.
+    pub fn is_attention(&self) -> bool {
+        matches!(self.residual.as_slice(), [term] if term.field.kind == Kind::Attention)
     }
 
     /// Pushes the conditions the index serves, without the leading `where`. Always at least
@@ -214,7 +222,7 @@ impl<'f> Access<'f> {
             } else {
                 " >= "
             });
-            self.bind_key_time(q, at);
+            self.bind_first(q, at);
         }
     }
 
@@ -226,12 +234,44 @@ impl<'f> Access<'f> {
         }
     }
 
+    /// Pushes where a row stands in the path's time column. On SQLite that is a text, of which a
+    /// whole second has two: the one the row holds, or where the row is gone the first or the last.
+    pub fn push_key_time(&self, q: &mut Statement, at: DateTime<Utc>, id: &str, edge: Edge) {
+        if q.dialect() != Dialect::Sqlite || !is_whole_second(at) {
+            self.bind_last(q, at);
+            return;
+        }
+        let column = self.path.key();
+        q.push("coalesce((select ").push(column);
+        q.push(" from {workflow_run_summaries} where id = ")
+            .bind(id);
+        q.push(" and ").push(column).push(" >= ");
+        self.bind_first(q, at);
+        q.push(" and ").push(column).push(" <= ");
+        self.bind_last(q, at);
+        q.push("), ");
+        match edge {
+            Edge::First => self.bind_first(q, at),
+            Edge::Last => self.bind_last(q, at),
+        }
+        q.push(")");
+    }
+
     /// Binds a moment for the path's time column, in the zone that column is written in.
-    pub fn bind_key_time(&self, q: &mut Statement, at: chrono::DateTime<chrono::Utc>) {
+    fn bind_last(&self, q: &mut Statement, at: DateTime<Utc>) {
         if self.path == Path::Bucket {
             q.bind_time(at)
         } else {
             q.bind_utc(at)
+        };
+    }
+
+    /// The same moment in the first of its texts.
+    fn bind_first(&self, q: &mut Statement, at: DateTime<Utc>) {
+        if self.path == Path::Bucket {
+            q.bind_time_first(at)
+        } else {
+            q.bind_utc_first(at)
         };
     }
 }
@@ -266,6 +306,37 @@ mod tests {
             Filter::parse(params.iter().copied(), &[], now, crate::zone::Zone::UTC);
         assert!(errors.is_empty(), "{errors:?}");
         filter
+    }
+
+    #[test]
+    fn only_what_the_overview_counts_is_looked_for_further() {
+        type Params = &'static [(&'static str, &'static str)];
+        let cases: [(Params, Option<u32>); 7] = [
+            (&[], None),
+            (&[("status_bucket", "running")], None),
+            (&[("queue", "q")], Some(WINDOW)),
+            (&[("attention", "long_waits")], Some(ATTENTION_WINDOW)),
+            (
+                &[
+                    ("attention", "long_waits"),
+                    ("namespace", "a"),
+                    ("started", "24h"),
+                ],
+                Some(ATTENTION_WINDOW),
+            ),
+            (&[("attention", "long_waits"), ("queue", "q")], Some(WINDOW)),
+            (
+                &[("attention", "long_waits"), ("needs_repair", "1")],
+                Some(WINDOW),
+            ),
+        ];
+        for (params, window) in cases {
+            assert_eq!(
+                Access::choose(&filter(params)).window(),
+                window,
+                "{params:?}"
+            );
+        }
     }
 
     #[test]

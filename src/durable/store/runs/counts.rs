@@ -6,13 +6,14 @@ use chrono::{DateTime, Utc};
 
 use super::{
     access::Access,
+    condition::ATTENTION_COLUMNS,
     filter::Filter,
-    page::{Direction, PageRequest, page},
+    page::{ATTENTION_WINDOW, Direction, PageRequest, page},
     unprojected::unprojected,
 };
 use crate::{
     clock::Clock,
-    db::{Db, DbError, Snapshot},
+    db::{Db, DbError, Snapshot, Statement},
     durable::stored::{ListedRun, Notices, RunRow},
 };
 
@@ -102,35 +103,48 @@ impl CountCache {
             let access = Access::choose(filter);
             let counted_at = clock.now();
             let mut q = db.statement();
-            q.push("select count(*) as n from (select 1 as one from ")
-                .push(access.table())
-                .push(" where ");
+            let few =
+                "select count(*) as n from (select 1 as one from {workflow_run_summaries} where ";
             if let Some(status) = only_status(filter) {
                 // `(status)` has no order to list by, but it can be counted along.
-                q.push("status = ").bind(status);
-            } else if access.is_windowed() {
+                q.push(few).push("status = ").bind(status);
+                q.push(" limit ").bind(CAP + 1).push(") as few");
+            } else if access.is_attention() {
+                push_attention_count(&mut q, &access);
+            } else if access.window().is_some() {
                 return Ok(Arc::new(Total {
                     rows: None,
                     counted_at,
                 }));
             } else {
+                q.push(few);
                 access.push_served(&mut q);
-                access.push_residual(&mut q);
+                q.push(" limit ").bind(CAP + 1).push(") as few");
             }
-            q.push(" limit ").bind(CAP + 1).push(") as few");
             let mut snapshot = db.snapshot().await?;
-            let n = snapshot
-                .fetch_one(q)
-                .await?
-                .map_or(Ok(0), |mut row| row.int("n"))?;
+            let row = snapshot.fetch_one(q).await?;
+            let n = row.map_or(Ok(Some(0)), |mut row| row.opt_int("n"))?;
             snapshot.end().await;
             Ok(Arc::new(Total {
-                rows: Some(capped(n)),
+                rows: n.map(capped),
                 counted_at,
             }))
         };
         self.totals.try_get_with(key, count).await
     }
+}
+
+/// How many of the rows in the window match; null when the window does not hold all there are.
+fn push_attention_count(q: &mut Statement, access: &Access<'_>) {
+    q.push("select case when count(*) <= ")
+        .bind(ATTENTION_WINDOW)
+        .push(" then count(case when 1 = 1");
+    access.push_residual(q);
+    q.push(" then 1 end) end as n from (select ")
+        .push(ATTENTION_COLUMNS)
+        .push(" from {workflow_run_summaries} where ");
+    access.push_served(q);
+    q.push(" limit ").bind(ATTENTION_WINDOW + 1).push(") as w");
 }
 
 /// The status, where the filter asks for nothing else.

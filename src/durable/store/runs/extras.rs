@@ -95,8 +95,8 @@ pub(super) async fn failures(
     snapshot: &mut Snapshot,
     runs: impl Iterator<Item = &str>,
 ) -> Result<HashMap<String, Vec<FailureRow>>, DbError> {
-    /// A candidate has a handful of failures; this is for one that has thousands.
-    const MOST: u32 = 20_000;
+    /// A window's candidates have a handful of failures each; this is for some that have thousands.
+    const MOST: u32 = 50_000;
     let mut q = snapshot.statement();
     q.push(
         "select workflow_run_id, source_kind, failure_category, non_retryable, exception_class, message, id \

@@ -43,20 +43,30 @@ pub fn merge<'u, R: Summary>(
         };
         ahead && read
     };
-    let mut rows: Vec<(Key, Listed<'u, R>)> = unprojected
+    let among: Vec<(Key, &RunRow)> = unprojected
         .iter()
         .copied()
         // One that was projected since it was counted is here already.
         .filter(|run| page.rows.iter().all(|row| row.id() != run.id))
-        .map(|run| (order.key_of(run), Listed::Unprojected(run)))
+        .map(|run| (order.key_of(run), run))
         .filter(|(key, _)| belongs(key))
         .collect();
-    rows.extend(page.rows.into_iter().map(|row| {
+    let projected = page.rows.into_iter().map(|row| {
         let at = order.path.key_of(row.started_at(), row.sort_timestamp());
         let id = row.id().to_owned();
         (Key { at, id }, Listed::Projected(row))
-    }));
-    rows.sort_by(|(a, _), (b, _)| order.compare(a, b));
+    });
+    // The order of the rows that were read is the database's: the next page goes on from it.
+    let mut rows: Vec<(Key, Listed<'u, R>)> = projected.collect();
+    for (key, run) in among {
+        let before = rows
+            .iter()
+            .position(|(other, _)| order.compare(&key, other).is_lt());
+        rows.insert(
+            before.unwrap_or(rows.len()),
+            (key, Listed::Unprojected(run)),
+        );
+    }
     let too_many = rows.len().saturating_sub(request.size as usize);
     if backwards {
         rows.drain(..too_many);

@@ -15,5 +15,7 @@ pub use filter::{
     Attention, FIELDS, Field, Filter, FilterError, Kind, LONGEST, Term, categories, field,
     is_too_long, moment, task_problems,
 };
-pub use page::{Direction, Looked, PageRequest, RunPage, Skipped, WINDOW, page, skip};
+pub use page::{
+    ATTENTION_WINDOW, Direction, Looked, PageRequest, RunPage, Skipped, WINDOW, page, skip,
+};
 pub use unprojected::{CHECKED, unprojected};

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::{
-    access::{Access, Path},
+    access::{Access, Edge, Path},
     condition,
     cursor::{Cursor, Key, Way},
     extras,
@@ -16,6 +16,10 @@ use crate::{
 
 /// How many rows one request may look at for a filter no index serves.
 pub const WINDOW: u32 = 5_000;
+
+/// How many for what the overview counts: its list holds as many runs as it says, unless their
+/// bucket has more than that.
+pub const ATTENTION_WINDOW: u32 = 10 * WINDOW;
 
 /// How many runs may share a key before a lookup by it becomes an ordered walk.
 const LOOKUP: u32 = 5_000;
@@ -34,9 +38,6 @@ pub struct PageRequest {
     pub cursor: Option<Cursor>,
     pub size: u32,
 }
-
-/// How many candidates' failures are read at once.
-const AT_ONCE: usize = 500;
 
 /// How far a windowed page looked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,10 +90,9 @@ pub async fn page<R: Summary>(
         access = Access::choose_ordered(&request.filter);
     }
     let query = Query { access, request };
-    if query.access.path.is_lookup() || !query.access.is_windowed() {
-        query.plain(snapshot).await
-    } else {
-        query.windowed(snapshot).await
+    match query.access.window() {
+        Some(window) if !query.access.path.is_lookup() => query.windowed(snapshot, window).await,
+        _ => query.plain(snapshot).await,
     }
 }
 
@@ -134,7 +134,7 @@ pub async fn skip(
         size: rows,
     };
     let access = Access::choose(filter);
-    if access.path.is_lookup() || access.is_windowed() {
+    if access.path.is_lookup() || access.window().is_some() {
         let page = page::<ListedRun>(snapshot, &request).await?;
         let all = page.rows.len() == rows as usize;
         return Ok(match page.next {
@@ -192,8 +192,7 @@ impl Query<'_> {
         }
     }
 
-    /// A page no window bounds: its terms are served by an index, or leave few rows, or are
-    /// looked for in all of a bucket.
+    /// A page no window bounds: its terms are served by an index, or leave few rows.
     async fn plain<R: Summary>(&self, snapshot: &mut Snapshot) -> Result<RunPage<R>, DbError> {
         let want = self.request.size + 1;
         let (mut rows, mut notices) = (Vec::new(), Notices::default());
@@ -211,15 +210,19 @@ impl Query<'_> {
     }
 
     /// A page whose terms are checked row by row inside a bounded window.
-    async fn windowed<R: Summary>(&self, snapshot: &mut Snapshot) -> Result<RunPage<R>, DbError> {
+    async fn windowed<R: Summary>(
+        &self,
+        snapshot: &mut Snapshot,
+        window: u32,
+    ) -> Result<RunPage<R>, DbError> {
         let size = self.request.size as usize;
         let (mut rows, mut notices) = (Vec::new(), Notices::default());
         let mut boundary = None;
         for section in self.sections() {
-            boundary = self.key_at(snapshot, *section, WINDOW - 1).await?;
+            boundary = self.key_at(snapshot, *section, window - 1).await?;
             let missing = self.request.size + 1 - u32::try_from(rows.len()).unwrap_or(0);
             rows.extend(
-                self.kept(snapshot, *section, missing, Some(WINDOW), &mut notices)
+                self.kept(snapshot, *section, missing, Some(window), &mut notices)
                     .await?,
             );
             if boundary.is_some() || rows.len() > size {
@@ -233,7 +236,7 @@ impl Query<'_> {
             boundary.clone()
         };
         let looked = Looked {
-            rows: (!full && boundary.is_some()).then_some(WINDOW),
+            rows: (!full && boundary.is_some()).then_some(window),
             complete: last.is_none(),
             until: last.and_then(|key| key.at),
             open_only: self
@@ -265,9 +268,7 @@ impl Query<'_> {
         let mut q = snapshot.statement();
         q.push("select ")
             .push(self.access.path.key())
-            .push(" as at, id from ")
-            .push(self.access.table())
-            .push(" where ");
+            .push(" as at, id from {workflow_run_summaries} where ");
         self.push_place(&mut q, section);
         self.push_order(&mut q, section);
         q.push(" limit 1 offset ").bind(offset);
@@ -291,9 +292,7 @@ impl Query<'_> {
     /// How many rows have a time, as far as `most`.
     async fn count_timed(&self, snapshot: &mut Snapshot, most: u32) -> Result<u32, DbError> {
         let mut q = snapshot.statement();
-        q.push("select count(*) as n from (select 1 as one from ")
-            .push(self.access.table())
-            .push(" where ");
+        q.push("select count(*) as n from (select 1 as one from {workflow_run_summaries} where ");
         self.push_place(&mut q, Section::Timed);
         q.push(" limit ").bind(most).push(") as few");
         let n = snapshot
@@ -320,24 +319,18 @@ impl Query<'_> {
         let found = self
             .rows::<R>(snapshot, section, WINDOW, window, notices)
             .await?;
-        let mut found = found
+        let found = found
             .into_iter()
             .filter(|row| condition::keeps(terms, row.standing()));
-        if !condition::needs_failures(terms) {
-            return Ok(found.collect());
-        }
-        let mut kept = Vec::new();
-        while kept.len() < wanted as usize {
-            let some: Vec<R> = found.by_ref().take(AT_ONCE).collect();
-            if some.is_empty() {
-                break;
-            }
-            let failed = some.iter().filter(|row| row.exception_count() > 0);
+        let mut kept: Vec<R> = found.collect();
+        if condition::needs_failures(terms) {
+            // Sent even for none, so that the data does not decide how many statements there are.
+            let failed = kept.iter().filter(|row| row.exception_count() > 0);
             let failures = extras::failures(snapshot, failed.map(R::id)).await?;
-            kept.extend(some.into_iter().filter(|row| {
+            kept.retain(|row| {
                 let failures = failures.get(row.id()).map_or(&[][..], Vec::as_slice);
                 condition::keeps_failure(terms, row.standing().status, failures)
-            }));
+            });
         }
         Ok(kept)
     }
@@ -370,7 +363,7 @@ impl Query<'_> {
         let window = if lookup { Some(LOOKUP) } else { window };
         q.push("select ").push(R::COLUMNS);
         let Some(window) = window else {
-            q.push(" from ").push(self.access.table()).push(" where ");
+            q.push(" from {workflow_run_summaries} where ");
             self.push_place(&mut q, section);
             self.push_order(&mut q, section);
             q.push(" limit ").bind(limit);
@@ -403,10 +396,6 @@ impl Query<'_> {
         self.access.push_served(q);
         q.push(" and ");
         self.push_cursor(q, section);
-        // A window holds the other terms outside its fence.
-        if !self.access.is_windowed() {
-            self.access.push_residual(q);
-        }
     }
 
     fn push_cursor(&self, q: &mut Statement, section: Section) {
@@ -431,12 +420,17 @@ impl Query<'_> {
         };
         let id_beyond = if *including { at_or_beyond } else { beyond };
         if let Some(at) = key.at {
+            let (near, far) = if self.descends() {
+                (Edge::Last, Edge::First)
+            } else {
+                (Edge::First, Edge::Last)
+            };
             // This form, and neither the row-value nor the `a < ? or (a = ? and …)` one,
             // enters the index in the middle on all three databases.
             q.push(column).push(at_or_beyond);
-            self.access.bind_key_time(q, at);
+            self.access.push_key_time(q, at, &key.id, near);
             q.push(" and (").push(column).push(beyond);
-            self.access.bind_key_time(q, at);
+            self.access.push_key_time(q, at, &key.id, far);
             q.push(" or id").push(id_beyond).bind(&key.id).push(")");
         } else {
             q.push(column).push(" is null and id");

@@ -157,6 +157,12 @@ pub async fn show(
     let total = total.await.map_err(|error| AppError::from(&error))?;
     let mut snapshot = db.snapshot().await?;
     let mut page = runs::page::<ListedRun>(&mut snapshot, &list.page).await?;
+    let counted_none = total.rows.is_some_and(|total| total.n == 0 && !total.more);
+    if counted_none && page.rows.is_empty() {
+        // There is nothing to be found further on.
+        page.next = None;
+        page.looked = None;
+    }
     let mut beside = extras::beside(&mut snapshot, &page.rows, &mut page.notices).await?;
     let ways = if page.rows.is_empty() && page.next.is_none() {
         hiding(&mut snapshot, &list.page).await?
