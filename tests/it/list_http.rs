@@ -636,7 +636,7 @@ fn failed(n: u32) -> [InsertRow; 3] {
 #[tokio::test]
 async fn times_without_a_fraction_are_paged_and_cut_like_others() {
     async fn body(db: TestDb) {
-        add_summaries(&db, 0..200).await;
+        add_summaries(&db, 0..120).await;
         every_run_is_shown_once(&db, "all with a fraction").await;
         script(
             &db,
@@ -702,9 +702,9 @@ async fn every_run_is_shown_once(db: &TestDb, forms: &str) {
     for (query, want) in lists {
         assert!(!want.is_empty(), "{query}");
         let want: BTreeSet<_> = want.into_iter().collect();
-        for (direction, size) in [("desc", 1), ("desc", 4), ("asc", 1), ("asc", 4)] {
+        for direction in ["desc", "asc"] {
             let path = with(
-                &format!("/waterline/api/flows/all?per_page={size}&sort_direction={direction}"),
+                &format!("/waterline/api/flows/all?per_page=2&sort_direction={direction}"),
                 &query,
             );
             let found = there_and_back(&server, &path).await;

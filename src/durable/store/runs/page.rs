@@ -90,10 +90,24 @@ pub async fn page<R: Summary>(
         access = Access::choose_ordered(&request.filter);
     }
     let query = Query { access, request };
-    match query.access.window() {
-        Some(window) if !query.access.path.is_lookup() => query.windowed(snapshot, window).await,
-        _ => query.plain(snapshot).await,
+    let Some(widest) = query
+        .access
+        .window()
+        .filter(|_| !query.access.path.is_lookup())
+    else {
+        return query.plain(snapshot).await;
+    };
+    // Most pages are full within the ordinary window: only for one that is not, the wide one is
+    // opened, with as many statements again.
+    let page = query.windowed(snapshot, WINDOW).await?;
+    let ended_early = page
+        .looked
+        .as_ref()
+        .is_some_and(|looked| looked.rows.is_some());
+    if ended_early && widest > WINDOW {
+        return query.windowed(snapshot, widest).await;
     }
+    Ok(page)
 }
 
 async fn lookup_is_too_wide(snapshot: &mut Snapshot, access: &Access<'_>) -> Result<bool, DbError> {
