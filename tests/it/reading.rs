@@ -63,6 +63,7 @@ mod who_waits_for_a_row_gives_way_to_a_worker {
 
     const ONE: &str = "select 1 as n from workflow_child_projection_repairs where workflow_history_event_id = 'one' for update";
     const OTHER: &str = "select 1 as n from workflow_child_projection_repairs where workflow_history_event_id = 'other' for update";
+    const PATIENCE: &str = "set deadlock_timeout = '2s'";
     const WAITING: &str = "select count(*) as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
 
     #[tokio::test]
@@ -73,8 +74,9 @@ mod who_waits_for_a_row_gives_way_to_a_worker {
             let mut ours = db.writable.write().await.unwrap();
             ours.fetch(raw(&db.writable, ONE)).await.unwrap();
             let mut worker = PgConnection::connect(&db.url).await.unwrap();
-            // Twice as long as usual, for a machine that is slow.
-            worker.execute("set deadlock_timeout = '2s'").await.unwrap();
+            // Twice as long as usual for both, for a machine that is slow.
+            ours.script(PATIENCE).await.unwrap();
+            worker.execute(PATIENCE).await.unwrap();
             worker.execute("begin").await.unwrap();
             worker.execute(OTHER).await.unwrap();
             let goes_on = tokio::spawn(async move { worker.execute(ONE).await.map(drop) });
