@@ -156,12 +156,13 @@ impl Task {
 /// All tasks in the order an operator reads them: blocked, open, missing, done.
 pub fn tasks(cx: Context<'_>, steps: Steps<'_>) -> Vec<Task> {
     let lookup = Lookup::of(steps);
+    let patience = Patience::of(cx.config);
     let mut policies = Policies::default();
     let mut all: Vec<Task> = cx
         .snapshot
         .tasks
         .iter()
-        .map(|row| real(cx, row, &lookup, &mut policies))
+        .map(|row| real(cx, row, patience, &lookup, &mut policies))
         .collect();
     let missing = missing::missing(cx, steps, &lookup, &all);
     all.reserve_exact(missing.len());
@@ -209,8 +210,13 @@ pub fn payload_of(row: &TaskRow) -> TaskPayload {
     loose::read(row.payload.0.as_deref())
 }
 
-fn real(cx: Context<'_>, row: &TaskRow, lookup: &Lookup<'_>, policies: &mut Policies) -> Task {
-    let patience = Patience::of(cx.config);
+fn real(
+    cx: Context<'_>,
+    row: &TaskRow,
+    patience: Patience,
+    lookup: &Lookup<'_>,
+    policies: &mut Policies,
+) -> Task {
     let payload = payload_of(row);
     let health = Health::of(row, cx.now, patience);
     let replay_blocked = *payload.replay_blocked == Some(true);
