@@ -2,7 +2,6 @@
 
 use std::{net::SocketAddr, panic::AssertUnwindSafe, time::Duration};
 
-use chrono::TimeDelta;
 use futures_util::FutureExt as _;
 use tokio::net::TcpListener;
 
@@ -99,14 +98,8 @@ pub async fn repairs(config: &Config, url: &str, read: &Db) -> Result<Repairs, C
     }
     if let Some(ahead) = clocks::apart(read).await? {
         return Err(CliError::Failed(format!(
-            "--allow-repair judges leases by the clock, and this machine's is {} s {} the database's: \
-             set both by the same time server",
-            ahead.abs().num_seconds(),
-            if ahead > TimeDelta::zero() {
-                "ahead of"
-            } else {
-                "behind"
-            },
+            "--allow-repair judges leases by the clock, and {}: set both by the same time server",
+            clocks::words(ahead),
         )));
     }
     Ok(Repairs {
@@ -250,11 +243,7 @@ async fn repair_loop(db: Db, clock: Clock, app: App) {
         match clocks::apart(&db).await {
             Ok(None) => {}
             Ok(Some(ahead)) => {
-                let seconds = ahead.num_seconds();
-                tracing::warn!(
-                    seconds,
-                    "no repair pass: this machine's clock is ahead of the database's by so much"
-                );
+                tracing::warn!("no repair pass: {}", clocks::words(ahead));
                 continue;
             }
             Err(error) => {

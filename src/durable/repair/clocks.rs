@@ -25,6 +25,16 @@ pub async fn apart(db: &Db) -> Result<Option<TimeDelta>, DbError> {
     Ok(theirs.and_then(|theirs| ahead(asked, theirs, answered)))
 }
 
+pub fn words(ahead: TimeDelta) -> String {
+    let seconds = ahead.abs().num_seconds();
+    let side = if ahead > TimeDelta::zero() {
+        "ahead of"
+    } else {
+        "behind"
+    };
+    format!("this machine's clock is {seconds} s {side} the database's")
+}
+
 /// The least they can differ by, when theirs was read between two readings of ours.
 fn ahead(
     asked: DateTime<Utc>,
