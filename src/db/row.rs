@@ -9,10 +9,26 @@ use super::{DbError, Val};
 
 /// The columns of one result set, shared by its rows.
 #[derive(Debug)]
-pub(super) struct Columns {
-    pub names: Vec<String>,
+pub struct Columns {
+    pub(super) names: Vec<String>,
     /// The zone naive stored times are written in.
-    pub zone: crate::zone::Zone,
+    pub(super) zone: crate::zone::Zone,
+}
+
+impl Columns {
+    /// Of rows that no database gave, their times in UTC.
+    pub fn named<'n>(names: impl IntoIterator<Item = &'n str>) -> Arc<Self> {
+        Arc::new(Self {
+            names: names.into_iter().map(str::to_owned).collect(),
+            zone: crate::zone::Zone::UTC,
+        })
+    }
+
+    /// One row, a cell for every name.
+    pub fn row<'c>(self: &'c Arc<Self>, cell: impl FnMut(&'c str) -> Val) -> Row {
+        let cells = self.names.iter().map(String::as_str).map(cell).collect();
+        Row::new(Arc::clone(self), cells)
+    }
 }
 
 /// One row. Getters move the value out and expect to be called in select order (any order
@@ -38,13 +54,6 @@ impl Row {
             cells,
             next: 0,
         }
-    }
-
-    /// A row that no database gave, its times in UTC.
-    pub fn of(cells: impl IntoIterator<Item = (String, Val)>) -> Self {
-        let (names, cells) = cells.into_iter().unzip();
-        let zone = crate::zone::Zone::UTC;
-        Self::new(Arc::new(Columns { names, zone }), cells)
     }
 
     /// Name and value of every cell, in select order.

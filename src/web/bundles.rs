@@ -21,8 +21,10 @@ use crate::durable::{
 
 /// The longest file a browser may send.
 pub const UPLOAD: usize = 64 * 1024 * 1024;
-/// How many bytes of files are kept together, the longest unused going first.
+/// How many bytes are kept together, the longest unused going first.
 const KEPT: u64 = 256 * 1024 * 1024;
+/// What a value of a row takes, whatever it holds.
+const CELL: u64 = 32;
 /// How long a bundle is kept.
 pub const EXPIRES: Duration = Duration::from_hours(1);
 /// How many files are read at the same time.
@@ -51,7 +53,9 @@ impl Default for Bundles {
             kept: Cache::builder()
                 // A short file is not free either.
                 .weigher(|_, kept: &Arc<Kept>| {
-                    u32::try_from(kept.bytes.max(16 * 1024)).unwrap_or(u32::MAX)
+                    let rows = kept.opened.cells.saturating_mul(CELL);
+                    let weight = kept.bytes.saturating_add(rows).max(16 * 1024);
+                    u32::try_from(weight).unwrap_or(u32::MAX)
                 })
                 .max_capacity(KEPT)
                 .eviction_policy(EvictionPolicy::lru())

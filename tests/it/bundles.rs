@@ -201,6 +201,45 @@ async fn a_file_that_is_cut_or_stuffed_has_a_verdict_sqlite() {
     .await;
 }
 
+/// A short text can name more rows than memory holds.
+#[tokio::test]
+async fn more_entries_than_a_file_can_have_are_refused_sqlite() {
+    rig::on(plimsoll::db::Dialect::Sqlite, |db| async move {
+        let situations = fill(&db).await;
+        let text = bundle_of(&db, &situations[0].run_id, None).await;
+        let text = String::from_utf8(text).unwrap();
+        let many = |of: &str| format!("[{}]", vec![of; 1_000_000 / (of.len() + 1)].join(","));
+        let numbers = many("0");
+        let activity = |list: &str| format!("\"activities\":[{{\"attempts\":{list}}}]");
+        let command = |value: &str| format!("\"commands\":[{{\"context\":{{\"x\":{value}}}}}]");
+        for stuffed in [
+            format!("\"tasks\":{}", many("{}")),
+            format!("\"tasks\":{numbers}"),
+            format!("\"history_events\":{}", many("{}")),
+            format!("\"links\":{{\"parents\":[],\"children\":{}}}", many("{}")),
+            format!("\"links\":{{\"parents\":{numbers}}}"),
+            format!("\"links\":{numbers}"),
+            format!("\"summary\":{{\"x\":{numbers}}}"),
+            activity(&many("{}")),
+            activity(&numbers),
+            command(&numbers),
+        ] {
+            let (section, _) = stuffed[1..].split_once('"').unwrap();
+            let own = format!("\"{section}\":");
+            assert!(text.contains(&own), "{own}");
+            let text = text.replacen(&own, &format!("{stuffed},\"was_{section}\":"), 1);
+            let report = read(Cursor::new(&text), text.len() as u64, None);
+            let report = report.expect_err("too much");
+            let message = &report.findings.last().unwrap().message;
+            assert!(
+                message.contains("more entries than"),
+                "{section}: {message}"
+            );
+        }
+    })
+    .await;
+}
+
 fn with_key(db: &TestDb, key: &str) -> TestServer {
     TestServer::new(routes::router(App::new(Settings {
         clock: Clock::Frozen(now()),

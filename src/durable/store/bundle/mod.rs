@@ -5,6 +5,7 @@
 //! workers, deadlines of activities, a task's last error, other runs beyond the neighbours.
 
 mod related;
+mod room;
 mod rows;
 mod sections;
 
@@ -18,6 +19,7 @@ use serde_json::{Value, value::RawValue};
 
 use self::{
     related::{close_policies, related, started},
+    room::{ENTRY, Room, parts},
     rows::{Table, command_context, number, run_row, summary_row},
     sections::{Bundle, Entry},
 };
@@ -27,7 +29,7 @@ use super::{
     snapshot::{RunSnapshot, TimelineCache},
 };
 use crate::{
-    db::{DbError, Val},
+    db::{Columns, DbError, Val},
     durable::{
         export::source::{ReadError, Source},
         stored::{
@@ -44,6 +46,8 @@ pub struct Opened {
     pub exported_at: Option<DateTime<Utc>>,
     /// The policy its contents were redacted by.
     pub redacted_by: Option<String>,
+    /// How many cells its rows have, about.
+    pub cells: u64,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -71,112 +75,119 @@ pub fn open(file: impl Read + Seek) -> Result<Opened, OpenError> {
         source,
         members,
         notices: Notices::default(),
+        room: Room::of(document.to),
     };
     let workflow = bundle.map("workflow")?;
     let run_id = workflow.text("run_id").ok_or(OpenError::NoRun)?;
     let instance_id = workflow.text("instance_id").unwrap_or_default();
     let payloads = bundle.map("payloads")?;
     let summary = bundle.map("summary")?;
-    let links = bundle.map("links")?;
     let own = |column: &str| match column {
         "workflow_run_id" => Some(Val::from(run_id.as_str())),
         "workflow_instance_id" => Some(Val::from(instance_id.as_str())),
         _ => None,
     };
-    let table = |columns, renamed| Table {
-        columns,
+    let table = |columns: &str, renamed| Table {
+        columns: Columns::named(columns.split(", ")),
         renamed,
         empty: &[],
         own: &own,
     };
 
-    let mut events = bundle.rows("history_events", |entry| {
-        let names = &[("event_type", "type")];
-        vec![table(HistoryEvent::COLUMNS, names).row(entry)]
-    })?;
+    let into = table(HistoryEvent::COLUMNS, &[("event_type", "type")]);
+    let mut events = bundle.rows("history_events", |entry, _| Ok(vec![into.row(entry)]))?;
     events.sort_by_key(|row| number(row, "sequence"));
-    let commands = bundle.rows("commands", |entry| {
-        let names = &[
+    let into = table(
+        CommandRow::COLUMNS,
+        &[
             ("command_type", "type"),
             ("command_sequence", "sequence"),
             ("requested_workflow_run_id", "requested_run_id"),
             ("resolved_workflow_run_id", "resolved_run_id"),
-        ];
-        let context = Val::from(command_context(entry).to_string());
-        vec![table(CommandRow::COLUMNS, names).row_with(entry, "context", context)]
+        ],
+    );
+    let commands = bundle.rows("commands", |entry, room| {
+        let context = Val::from(command_context(entry, room)?.to_string());
+        Ok(vec![into.row_with(entry, "context", context)])
     })?;
-    let signals = bundle.rows("signals", |entry| {
-        let names = &[
+    let into = table(
+        SignalRow::COLUMNS,
+        &[
             ("workflow_command_id", "command_id"),
             ("signal_name", "name"),
             ("requested_workflow_run_id", "requested_run_id"),
             ("resolved_workflow_run_id", "resolved_run_id"),
-        ];
-        vec![table(SignalRow::COLUMNS, names).row(entry)]
-    })?;
+        ],
+    );
+    let signals = bundle.rows("signals", |entry, _| Ok(vec![into.row(entry)]))?;
     let scopes: HashMap<&str, &str> = commands
         .iter()
         .filter_map(|row| Some((row.peek("id")?, row.peek("target_scope")?)))
         .collect();
-    let updates = bundle.rows("updates", |entry| {
-        let names = &[
+    let into = table(
+        UpdateRow::COLUMNS,
+        &[
             ("workflow_command_id", "command_id"),
             ("update_name", "name"),
-        ];
+        ],
+    );
+    let updates = bundle.rows("updates", |entry, _| {
         // Not carried: it is its command's.
         let command: Option<&str> = entry
             .get("command_id")
             .and_then(|raw| serde_json::from_str(raw.get()).ok());
         let scope = command.and_then(|id| scopes.get(id).copied());
         let scope = Val::from(scope.unwrap_or_default());
-        vec![table(UpdateRow::COLUMNS, names).row_with(entry, "target_scope", scope)]
+        Ok(vec![into.row_with(entry, "target_scope", scope)])
     })?;
-    let tasks = bundle.rows("tasks", |entry| {
-        vec![table(TaskRow::COLUMNS, &[("task_type", "type")]).row(entry)]
-    })?;
-    let mut attempts = Vec::new();
-    let executions = bundle.rows("activities", |entry| {
-        if let Some(tried) = entry.get("attempts") {
-            let tried: Vec<&RawValue> = serde_json::from_str(tried.get()).unwrap_or_default();
-            attempts.extend(
-                tried
-                    .into_iter()
-                    .filter_map(|attempt| serde_json::from_str(attempt.get()).ok())
-                    .map(|attempt: Entry<'_>| table(AttemptRow::COLUMNS, &[]).row(&attempt)),
-            );
+    let into = table(TaskRow::COLUMNS, &[("task_type", "type")]);
+    let tasks = bundle.rows("tasks", |entry, _| Ok(vec![into.row(entry)]))?;
+    let into = table(ExecutionRow::COLUMNS, &[("status", "source_status")]);
+    let executions = bundle.rows("activities", |entry, _| Ok(vec![into.row(entry)]))?;
+    let into = table(AttemptRow::COLUMNS, &[]);
+    let attempts = bundle.rows("activities", |entry, room| {
+        let Some(tried) = entry.get("attempts") else {
+            return Ok(Vec::new());
+        };
+        // Looked at one by one only if they are not too many.
+        room.take(parts(tried.get()))?;
+        let tried: Vec<&RawValue> = serde_json::from_str(tried.get()).unwrap_or_default();
+        let mut rows = Vec::new();
+        for attempt in tried {
+            if let Ok(attempt) = serde_json::from_str::<Entry<'_>>(attempt.get()) {
+                room.take(ENTRY)?;
+                rows.push(into.row(&attempt));
+            }
         }
-        let names = &[("status", "source_status")];
-        vec![table(ExecutionRow::COLUMNS, names).row(entry)]
+        Ok(rows)
     })?;
-    let timers = bundle.rows("timers", |entry| {
+    let into = table(TimerRow::COLUMNS, &[("status", "row_status")]);
+    let timers = bundle.rows("timers", |entry, _| {
         // Without a row's status there was no row: history alone tells of it.
-        let row = table(TimerRow::COLUMNS, &[("status", "row_status")]).row(entry);
         let had_row = entry
             .get("row_status")
             .is_some_and(|raw| raw.get() != "null");
-        if had_row { vec![row] } else { Vec::new() }
+        Ok(had_row.then(|| into.row(entry)).into_iter().collect())
     })?;
-    let mut failures = bundle.rows("failures", |entry| {
+    let into = Table {
         // History alone may tell of a failure, and then knows less of it than a row.
-        let row = Table {
-            empty: &["file", "message", "exception_class"],
-            ..table(FailureRecord::COLUMNS, &[])
-        };
-        vec![row.row(entry)]
-    })?;
+        empty: &["file", "message", "exception_class"],
+        ..table(FailureRecord::COLUMNS, &[])
+    };
+    let mut failures = bundle.rows("failures", |entry, _| Ok(vec![into.row(entry)]))?;
     failures.sort_by(|a, b| b.peek("created_at").cmp(&a.peek("created_at")));
-    let relatives = links.relatives(&mut bundle.notices);
+    let relatives = bundle.relatives()?;
+    let into = table(LinkRow::COLUMNS, &[("link_type", "type")]);
     let policies = close_policies(&events);
     let link_rows = relatives
         .iter()
         .map(|relative| {
-            let row = table(LinkRow::COLUMNS, &[("link_type", "type")]);
             let entry = &relative.entry;
             let sequence = entry.0.get("sequence").and_then(Value::as_i64);
             let policy = sequence.and_then(|sequence| policies.get(&sequence));
             let policy = policy.filter(|_| !relative.is_parent).cloned();
             let policy = Val::from(policy.unwrap_or_default());
-            row.row_with(entry, "parent_close_policy", policy)
+            into.row_with(entry, "parent_close_policy", policy)
         })
         .collect();
 
@@ -224,6 +235,7 @@ pub fn open(file: impl Read + Seek) -> Result<Opened, OpenError> {
     Ok(Opened {
         exported_at: bundle.moment("exported_at")?,
         redacted_by: redaction.text("policy"),
+        cells: bundle.room.taken(),
         run,
     })
 }

@@ -1,16 +1,24 @@
 //! Rows as their tables would hold them, from what a bundle says.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
-use super::sections::{Entry, Members, Section, val};
+use super::{
+    room::Room,
+    sections::{Entry, Members, Section, val},
+};
 use crate::{
-    db::{Row, Val},
-    durable::stored::{RunRow, RunSummary},
+    db::{Columns, Row, Val},
+    durable::{
+        export::source::ReadError,
+        stored::{RunRow, RunSummary},
+    },
 };
 
 /// How the rows of a table are made from the entries of a section.
 pub(super) struct Table<'a> {
-    pub columns: &'static str,
+    pub columns: Arc<Columns>,
     /// Columns that have another name in a bundle.
     pub renamed: &'static [(&'static str, &'static str)],
     /// Columns that are never null, and empty where a bundle does not carry them.
@@ -26,7 +34,7 @@ impl Table<'_> {
 
     pub fn row_with(&self, entry: &impl Members, column: &str, value: Val) -> Row {
         let mut value = Some(value);
-        Row::of(self.columns.split(", ").map(|name| {
+        self.columns.row(|name| {
             let renamed = self.renamed.iter().find(|(own, _)| *own == name);
             let cell = if name == column {
                 value.take().unwrap_or(Val::Null)
@@ -35,12 +43,11 @@ impl Table<'_> {
             } else {
                 entry.cell(renamed.map_or(name, |(_, carried)| carried))
             };
-            let cell = match cell {
+            match cell {
                 Val::Null if self.empty.contains(&name) => Val::from(""),
                 cell => cell,
-            };
-            (name.to_owned(), cell)
-        }))
+            }
+        })
     }
 }
 
@@ -57,19 +64,16 @@ pub(super) fn run_row(workflow: &Section, payloads: &Section, commands: &[Row]) 
         "instance_visibility_labels",
         "instance_execution_timeout_seconds",
     ]);
-    Row::of(columns.map(|column| {
-        let cell = match column {
-            "id" => workflow.cell("run_id"),
-            "workflow_instance_id" => workflow.cell("instance_id"),
-            "payload_codec" => payloads.cell("codec"),
-            "arguments" => payload("arguments", "data").map_or(Val::Null, val),
-            "output" => payload("output", "data").map_or(Val::Null, val),
-            "output_payload_codec" => payload("output", "codec").map_or(Val::Null, val),
-            "last_command_sequence" => last_command.map_or(Val::Null, Val::Int),
-            column => workflow.cell(column),
-        };
-        (column.to_owned(), cell)
-    }))
+    Columns::named(columns).row(|column| match column {
+        "id" => workflow.cell("run_id"),
+        "workflow_instance_id" => workflow.cell("instance_id"),
+        "payload_codec" => payloads.cell("codec"),
+        "arguments" => payload("arguments", "data").map_or(Val::Null, val),
+        "output" => payload("output", "data").map_or(Val::Null, val),
+        "output_payload_codec" => payload("output", "codec").map_or(Val::Null, val),
+        "last_command_sequence" => last_command.map_or(Val::Null, Val::Int),
+        column => workflow.cell(column),
+    })
 }
 
 pub(super) fn number(row: &Row, column: &str) -> Option<i64> {
@@ -81,46 +85,41 @@ pub(super) fn number(row: &Row, column: &str) -> Option<i64> {
 
 /// The stored summary; what it repeats of the run is taken from there.
 pub(super) fn summary_row(workflow: &Section, summary: &Section) -> Row {
-    Row::of(RunSummary::COLUMNS.split(", ").map(|column| {
-        let cell = match column {
-            "id" => workflow.cell("run_id"),
-            "workflow_instance_id" => workflow.cell("instance_id"),
-            "class" => workflow.cell("workflow_class"),
-            "run_number" | "workflow_type" | "compatibility" | "connection" | "queue" => {
-                workflow.cell(column)
-            }
-            column => summary.cell(column),
-        };
-        (column.to_owned(), cell)
-    }))
+    Columns::named(RunSummary::COLUMNS.split(", ")).row(|column| match column {
+        "id" => workflow.cell("run_id"),
+        "workflow_instance_id" => workflow.cell("instance_id"),
+        "class" => workflow.cell("workflow_class"),
+        "run_number" | "workflow_type" | "compatibility" | "connection" | "queue" => {
+            workflow.cell(column)
+        }
+        column => summary.cell(column),
+    })
 }
 
 /// A command's context as it is stored, from the members a bundle spreads it over.
-pub(super) fn command_context(entry: &Entry<'_>) -> Value {
-    let said = |key: &str| -> Value {
-        entry
-            .get(key)
-            .and_then(|raw| serde_json::from_str(raw.get()).ok())
-            .unwrap_or_default()
+pub(super) fn command_context(entry: &Entry<'_>, room: &mut Room) -> Result<Value, ReadError> {
+    let mut said = |key: &str| match entry.get(key) {
+        Some(raw) => room.value(raw.get()),
+        None => Ok(Value::Null),
     };
-    let mut context = match said("context") {
+    let mut context = match said("context")? {
         Value::Object(context) => context,
         _ => Map::new(),
     };
-    let mut part = |name: &str, members: &[(&str, &str)]| {
-        let members = members
+    let mut part = |name: &str, members: &[(&str, &str)]| -> Result<(), ReadError> {
+        let members: Result<Map<_, _>, ReadError> = members
             .iter()
-            .map(|(member, key)| ((*member).to_owned(), said(key)))
+            .map(|(member, key)| Ok(((*member).to_owned(), said(key)?)))
             .collect();
-        context
-            .entry(name)
-            .or_insert_with(|| Value::Object(members));
+        let members = Value::Object(members?);
+        context.entry(name).or_insert(members);
+        Ok(())
     };
-    part("caller", &[("label", "caller_label")]);
+    part("caller", &[("label", "caller_label")])?;
     part(
         "auth",
         &[("status", "auth_status"), ("method", "auth_method")],
-    );
+    )?;
     part(
         "principal",
         &[
@@ -128,7 +127,7 @@ pub(super) fn command_context(entry: &Entry<'_>) -> Value {
             ("id", "principal_id"),
             ("label", "principal_label"),
         ],
-    );
+    )?;
     part(
         "request",
         &[
@@ -139,6 +138,6 @@ pub(super) fn command_context(entry: &Entry<'_>) -> Value {
             ("request_id", "request_id"),
             ("correlation_id", "correlation_id"),
         ],
-    );
-    Value::Object(context)
+    )?;
+    Ok(Value::Object(context))
 }

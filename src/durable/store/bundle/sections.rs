@@ -8,6 +8,7 @@ use std::{
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, value::RawValue};
 
+use super::room::{ENTRY, Room};
 use crate::{
     db::{Row, Val},
     durable::{
@@ -24,7 +25,11 @@ pub(super) struct Bundle<R> {
     pub source: Source<R>,
     pub members: Vec<(String, Span)>,
     pub notices: Notices,
+    pub room: Room,
 }
+
+/// No envelope of a payload that is kept elsewhere is longer.
+const ENVELOPE: usize = 64 * 1024;
 
 impl<R: Read + Seek> Bundle<R> {
     fn note(&mut self, section: &'static str, id: String, problem: Problem, raw: &str) {
@@ -43,12 +48,13 @@ impl<R: Read + Seek> Bundle<R> {
             return Ok(Section::default());
         };
         let text = self.source.text(span)?;
-        Ok(match serde_json::from_slice(&text) {
-            Ok(Value::Object(map)) => Section(map),
-            Ok(Value::Null) => Section::default(),
-            Ok(Value::Array(list)) if list.is_empty() => Section::default(),
+        let text = String::from_utf8_lossy(&text);
+        self.room.at = span.from;
+        Ok(match self.room.value(&text)? {
+            Value::Object(map) => Section(map),
+            Value::Null if text == "null" => Section::default(),
+            Value::Array(list) if list.is_empty() => Section::default(),
             _ => {
-                let text = String::from_utf8_lossy(&text);
                 self.note(section, String::new(), Problem::NotARow, &text);
                 Section::default()
             }
@@ -64,30 +70,89 @@ impl<R: Read + Seek> Bundle<R> {
         Ok(text.and_then(|text| text.parse().ok()))
     }
 
-    /// A section that is a list, entry by entry.
+    /// A section that is a list, as rows.
     pub fn rows(
         &mut self,
         section: &'static str,
-        mut of: impl FnMut(&Entry<'_>) -> Vec<Row>,
+        mut of: impl FnMut(&Entry<'_>, &mut Room) -> Result<Vec<Row>, ReadError>,
     ) -> Result<Vec<Row>, ReadError> {
-        let Some(span) = find(&self.members, section) else {
-            return Ok(Vec::new());
+        let mut rows = Vec::new();
+        let span = find(&self.members, section);
+        self.entries(section, "", span, |entry, room| {
+            let more = of(entry, room)?;
+            room.take(more.iter().map(|row| row.cells().count()).sum())?;
+            rows.extend(more);
+            Ok(())
+        })?;
+        Ok(rows)
+    }
+
+    /// The runs this one is linked to.
+    pub fn relatives(&mut self) -> Result<Vec<Relative>, ReadError> {
+        let mut found = Vec::new();
+        let Some(span) = find(&self.members, "links") else {
+            return Ok(found);
         };
+        if self.source.first(span)? != Some(b'{') {
+            self.map("links")?;
+            return Ok(found);
+        }
+        let sides = self.source.members(span)?;
+        for side in ["parents", "children"] {
+            self.entries("links", side, find(&sides, side), |entry, room| {
+                // No member of a link is more than a word.
+                let words = entry
+                    .iter()
+                    .filter(|(_, raw)| !raw.get().starts_with(['[', '{']));
+                let mut map = Map::new();
+                for (key, raw) in words {
+                    map.insert(key.clone(), room.value(raw.get())?);
+                }
+                found.push(Relative {
+                    entry: Section(map),
+                    is_parent: side == "parents",
+                });
+                Ok(())
+            })?;
+        }
+        Ok(found)
+    }
+
+    /// A list, entry by entry.
+    fn entries(
+        &mut self,
+        section: &'static str,
+        part: &str,
+        span: Option<Span>,
+        mut each: impl FnMut(&Entry<'_>, &mut Room) -> Result<(), ReadError>,
+    ) -> Result<(), ReadError> {
+        let Some(span) = span else { return Ok(()) };
         if self.source.first(span)? != Some(b'[') {
             let text = self.source.text(span)?;
             let text = String::from_utf8_lossy(&text);
             if text != "null" {
-                self.note(section, String::new(), Problem::NotAList, &text);
+                self.note(section, part.to_owned(), Problem::NotAList, &text);
             }
-            return Ok(Vec::new());
+            return Ok(());
         }
-        let mut rows = Vec::new();
-        let mut odd: Vec<(usize, String)> = Vec::new();
+        let Self {
+            source,
+            notices,
+            room,
+            ..
+        } = self;
+        room.at = span.from;
         let mut count = 0;
-        self.source.items(span, |source, items| {
+        source.items(span, |source, items| {
             let (from, text) = match items {
                 Items::Several(from, text) => (from, text),
-                Items::Long(item) => (item.from, source.text(item)?),
+                Items::Long(item) => {
+                    // Refused here if it has too many of them.
+                    if source.first(item)? == Some(b'{') {
+                        source.members(item)?;
+                    }
+                    (item.from, source.text(item)?)
+                }
             };
             let text = [b"[", text.as_slice(), b"]"].concat();
             let entries: Vec<&RawValue> =
@@ -95,19 +160,22 @@ impl<R: Read + Seek> Bundle<R> {
                     at: from + error.column().saturating_sub(2) as u64,
                     reason: "not a JSON value",
                 })?;
-            for entry in entries {
-                match serde_json::from_str::<Entry<'_>>(entry.get()) {
-                    Ok(entry) => rows.extend(of(&entry)),
-                    Err(_) => odd.push((count, entry.get().chars().take(200).collect())),
+            for raw in entries {
+                room.take(ENTRY)?;
+                match serde_json::from_str::<Entry<'_>>(raw.get()) {
+                    Ok(entry) => each(&entry, room)?,
+                    Err(_) => notices.note(Notice {
+                        table: "bundle",
+                        id: format!("{part}#{count}"),
+                        column: section,
+                        problem: Problem::NotARow,
+                        raw: Val::from(raw.get().chars().take(200).collect::<String>()).shown(),
+                    }),
                 }
                 count += 1;
             }
             Ok(())
-        })?;
-        for (n, text) in odd {
-            self.note(section, format!("#{n}"), Problem::NotARow, &text);
-        }
-        Ok(rows)
+        })
     }
 }
 
@@ -130,31 +198,6 @@ impl Section {
 
     pub fn cell(&self, key: &str) -> Val {
         self.0.get(key).map_or(Val::Null, val)
-    }
-
-    /// The runs this section names, as links.
-    pub fn relatives(&self, notices: &mut Notices) -> Vec<Relative> {
-        let mut found = Vec::new();
-        for side in ["parents", "children"] {
-            let entries = self.0.get(side).and_then(Value::as_array);
-            for (n, entry) in entries.into_iter().flatten().enumerate() {
-                let Value::Object(map) = entry else {
-                    notices.note(Notice {
-                        table: "bundle",
-                        id: format!("{side} #{n}"),
-                        column: "links",
-                        problem: Problem::NotARow,
-                        raw: Val::from(entry.to_string()).shown(),
-                    });
-                    continue;
-                };
-                found.push(Relative {
-                    entry: Section(map.clone()),
-                    is_parent: side == "parents",
-                });
-            }
-        }
-        found
     }
 }
 
@@ -183,6 +226,7 @@ impl Members for Entry<'_> {
         };
         match raw.as_bytes().first() {
             // Kept as it is written: numbers in it keep their kind, and its depth costs nothing.
+            Some(b'[' | b'{') if raw.len() > ENVELOPE => Val::from(raw),
             Some(b'[' | b'{') if !raw.contains("\"external_storage\"") => Val::from(raw),
             _ => serde_json::from_str(raw).map_or_else(|_| Val::from(raw), |value| val(&value)),
         }
