@@ -196,7 +196,7 @@ async fn export(db: &Db, run: &str, file: Option<&Path>) {
         key: None,
         batch: stream::Options::BATCH,
     };
-    let mut snapshot = db.snapshot().await.expect("a snapshot");
+    let mut snapshot = db.unhurried().await.expect("a snapshot");
     let (sink, mut pieces) = tokio::sync::mpsc::channel::<Vec<u8>>(4);
     let mut file = file.map(|path| File::create(path).expect("a file"));
     // As `plimsoll export` does it.

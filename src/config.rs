@@ -345,7 +345,7 @@ impl Options {
             engine_config: self.engine_config,
             clock: self.clock.map_or(Clock::System, Clock::Frozen),
             statement_timeout: Duration::from_secs(self.statement_timeout.unwrap_or(10)),
-            pool_size: self.pool_size.unwrap_or(8),
+            pool_size: self.pool_size.unwrap_or(12),
             signing_key_file: self.signing_key_file,
             signing_key: self.signing_key,
             signing_key_id: self.signing_key_id,

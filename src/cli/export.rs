@@ -101,7 +101,7 @@ async fn export(
     options: stream::Options<'_>,
     output: Option<&Path>,
 ) -> Result<Done, CliError> {
-    let mut snapshot = db.snapshot().await?;
+    let mut snapshot = db.unhurried().await?;
     let run_id = match (run, instance) {
         (Some(run), _) => run.to_owned(),
         (None, instance) => {

@@ -44,7 +44,7 @@ impl Settings {
             create: false,
             bulk: false,
             statement_timeout: Duration::from_secs(10),
-            pool_size: 8,
+            pool_size: 12,
         }
     }
 

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream::BoxStream};
-use sqlx::{AssertSqlSafe, MySql, Postgres, Transaction};
+use sqlx::{
+    AssertSqlSafe, Database, Executor as _, MySql, Postgres, SqlSafeStr as _, SqlStr, Transaction,
+};
 
 use super::{Db, DbError, Dialect, Pool, Row, Statement, count::sent, driver, row, sqlite};
 
@@ -20,7 +22,12 @@ enum Tx {
 pub struct Snapshot {
     db: Db,
     tx: Tx,
+    /// Its connection is closed when it ends, and nobody else's.
+    own: bool,
 }
+
+const POSTGRES_READ: &str = "begin isolation level repeatable read, read only";
+const MYSQL_READ: &str = "start transaction with consistent snapshot, read only";
 
 /// A statement, and what takes each of its rows: on SQLite where they are read, so it is whole by
 /// itself.
@@ -57,14 +64,8 @@ impl Db {
                     let timeout = self.statement_timeout;
                     break Tx::Sqlite(sqlite::Transaction::read(pool, self.zone, timeout).await?);
                 }
-                Pool::Postgres(pool) => pool
-                    .begin_with("begin isolation level repeatable read, read only")
-                    .await
-                    .map(Tx::Postgres),
-                Pool::MySql(pool) => pool
-                    .begin_with("start transaction with consistent snapshot, read only")
-                    .await
-                    .map(Tx::MySql),
+                Pool::Postgres(pool) => pool.begin_with(POSTGRES_READ).await.map(Tx::Postgres),
+                Pool::MySql(pool) => pool.begin_with(MYSQL_READ).await.map(Tx::MySql),
             };
             match begun {
                 Ok(tx) => break tx,
@@ -76,6 +77,33 @@ impl Db {
         Ok(Snapshot {
             db: self.clone(),
             tx,
+            own: false,
+        })
+    }
+
+    /// Opens a read snapshot whose statements may take as long as their reader does, on a
+    /// connection of its own: one that is left half-way is closed, not read to its end first.
+    pub async fn unhurried(&self) -> Result<Snapshot, DbError> {
+        let begun = match &self.pool {
+            // A statement that streams has no limit there, and stops where it is left.
+            Pool::Sqlite(_) => return self.snapshot().await,
+            Pool::Postgres(pool) => {
+                let limit = "set statement_timeout = 0";
+                begin_own(pool, limit, POSTGRES_READ)
+                    .await
+                    .map(Tx::Postgres)
+            }
+            Pool::MySql(pool) => {
+                // Each of the two servers skips what is for the other.
+                let limit =
+                    "set session /*!50708 max_execution_time */ /*M! max_statement_time */ = 0";
+                begin_own(pool, limit, MYSQL_READ).await.map(Tx::MySql)
+            }
+        };
+        Ok(Snapshot {
+            db: self.clone(),
+            tx: begun.map_err(|error| self.error(error))?,
+            own: true,
         })
     }
 
@@ -104,7 +132,32 @@ impl Db {
         Ok(WriteTx(Snapshot {
             tx: tx.map_err(|error| self.error(error))?,
             db: self.clone(),
+            own: false,
         }))
+    }
+}
+
+async fn begin_own<D>(
+    pool: &sqlx::Pool<D>,
+    limit: &'static str,
+    begin: &'static str,
+) -> Result<Transaction<'static, D>, sqlx::Error>
+where
+    D: Database,
+    for<'c> &'c mut D::Connection: sqlx::Executor<'c, Database = D>,
+{
+    let mut tries = 0;
+    loop {
+        let mut connection = pool.acquire().await?;
+        connection.close_on_drop();
+        match connection.execute(limit).await {
+            Ok(_) => {
+                let begin: SqlStr = begin.into_sql_str();
+                return Transaction::begin(connection, Some(begin)).await;
+            }
+            Err(sqlx::Error::Io(_)) if tries < 2 => tries += 1,
+            Err(error) => return Err(error),
+        }
     }
 }
 
@@ -209,6 +262,9 @@ impl Snapshot {
 
     /// Gives the connection back. Dropping does the same a little later.
     pub async fn end(self) {
+        if self.own {
+            return;
+        }
         let ended = match self.tx {
             Tx::Sqlite(_) => Ok(()),
             Tx::Postgres(tx) => tx.rollback().await,
@@ -241,7 +297,7 @@ impl WriteTx {
     /// Runs one statement and says how many rows it touched.
     pub async fn execute(&mut self, statement: Statement) -> Result<u64, DbError> {
         sent(&statement);
-        let Snapshot { db, tx } = &mut self.0;
+        let Snapshot { db, tx, .. } = &mut self.0;
         let done = match tx {
             Tx::Sqlite(tx) => return tx.execute(statement, db.statement_timeout).await,
             Tx::Postgres(tx) => driver::execute::<Postgres>(tx, statement).await,
@@ -262,7 +318,7 @@ impl WriteTx {
         &mut self,
         pieces: impl IntoIterator<Item = &'static str>,
     ) -> Result<(), DbError> {
-        let Snapshot { db, tx } = &mut self.0;
+        let Snapshot { db, tx, .. } = &mut self.0;
         let mut script = db.statement();
         for piece in pieces {
             script.push(piece).push("\n");
@@ -278,7 +334,7 @@ impl WriteTx {
     }
 
     pub async fn commit(self) -> Result<(), DbError> {
-        let Snapshot { db, tx } = self.0;
+        let Snapshot { db, tx, .. } = self.0;
         let done = match tx {
             Tx::Sqlite(tx) => return tx.commit().await,
             Tx::Postgres(tx) => tx.commit().await,

@@ -55,7 +55,7 @@ pub async fn exported(
     options: stream::Options<'_>,
 ) -> Result<(Vec<u8>, stream::Done), stream::ExportError> {
     let (sink, mut pieces) = tokio::sync::mpsc::channel(4);
-    let mut snapshot = db.snapshot().await?;
+    let mut snapshot = db.unhurried().await?;
     let gather = async {
         let mut out = Vec::new();
         while let Some(piece) = pieces.recv().await {

@@ -15,7 +15,7 @@ use axum::{
 use axum_test::TestServer;
 use plimsoll::{
     clock::Clock,
-    db::Dialect,
+    db::Db,
     durable::export::SigningKey,
     web::{
         api::export::Turns,
@@ -27,7 +27,7 @@ use serde_json::Value;
 
 use crate::{
     checker,
-    rig::{self, TestDb, on_every_database},
+    rig::{TestDb, on_every_database},
     shop::{fill, now, server},
 };
 
@@ -211,10 +211,10 @@ async fn hold(State(held): State<Held>, request: Request, next: Next) -> Respons
     Response::from_parts(parts, Body::empty())
 }
 
-fn holding(db: &TestDb, exports: Turns, held: &Held) -> TestServer {
+fn holding(db: &Db, exports: Turns, held: &Held) -> TestServer {
     let app = App::new(Settings {
         clock: Clock::Frozen(now()),
-        db: Some(db.read_only.clone()),
+        db: Some(db.clone()),
         exports,
         request_timeout: Duration::from_mins(10),
         ..Settings::default()
@@ -223,44 +223,60 @@ fn holding(db: &TestDb, exports: Turns, held: &Held) -> TestServer {
     TestServer::new(router)
 }
 
-#[tokio::test]
-async fn readers_that_do_not_read_leave_room_for_others_sqlite() {
-    rig::on(Dialect::Sqlite, async |db: TestDb| {
+on_every_database! {
+    async fn readers_that_do_not_read_leave_room_for_others(db: TestDb) {
         fill(&db).await;
         let (_, run) = longest(&db, i64::MAX).await;
         let path = format!("/waterline/api/flows/{run}/history-export");
-        let most = db.read_only.pool_use().most;
-        let at_once = most.saturating_sub(2).max(1);
+        let narrow = db.open(|settings| settings.pool_size = 4).await;
         let held = Held::default();
         let mut impatient = Turns::default();
         impatient.wait = Duration::ZERO;
-        let server = holding(&db, impatient, &held);
-        for n in 0..at_once + 2 {
+        let server = holding(&narrow, impatient, &held);
+        for (n, want) in [200, 200, 503].into_iter().enumerate() {
             let response = server.get(&path).add_header("x-hold", "1").await;
-            if n < at_once {
-                assert_eq!(response.status_code(), 200, "{n}");
-            } else {
-                assert_eq!(response.status_code(), 503, "{n}");
-                assert!(response.maybe_header("retry-after").is_some());
-            }
+            assert_eq!(response.status_code(), want, "{n}");
+            assert_eq!(response.maybe_header("retry-after").is_some(), want == 503);
         }
         for page in ["/waterline/runs", "/readyz"] {
             assert_eq!(server.get(page).await.status_code(), 200, "{page}");
         }
+        // What needs no turn is not told to wait for one.
+        let head = server.method(axum::http::Method::HEAD, &path).await;
+        assert_eq!(head.status_code(), 200);
+        let etag = head.header("etag");
+        let known = server.get(&path).add_header("if-none-match", &etag).await;
+        assert_eq!(known.status_code(), 304);
         held.lock().unwrap().clear();
 
         // Who takes nothing for long is given up, and whoever waited has a turn.
         let mut strict = Turns::default();
         strict.wait = Duration::from_mins(5);
         strict.stall = Duration::from_millis(50);
-        let server = holding(&db, strict, &held);
-        for _ in 0..at_once {
-            server.get(&path).add_header("x-hold", "1").await;
+        let server = holding(&narrow, strict, &held);
+        for _ in 0..3 {
+            let response = server.get(&path).add_header("x-hold", "1").await;
+            assert_eq!(response.status_code(), 200);
         }
-        let next = server.get(&path).add_header("x-hold", "1").await;
-        assert_eq!(next.status_code(), 200);
         let first = held.lock().unwrap().remove(0);
         assert!(to_bytes(first, usize::MAX).await.is_err(), "broken off");
-    })
-    .await;
+        narrow.close().await;
+    }
+
+    async fn a_reader_who_leaves_gives_turn_and_connection_back(db: TestDb) {
+        fill(&db).await;
+        let (_, run) = longest(&db, i64::MAX).await;
+        let path = format!("/waterline/api/flows/{run}/history-export");
+        let narrow = db.open(|settings| settings.pool_size = 1).await;
+        let held = Held::default();
+        let mut patient = Turns::default();
+        patient.wait = Duration::from_mins(5);
+        let server = holding(&narrow, patient, &held);
+        for _ in 0..3 {
+            let response = server.get(&path).add_header("x-hold", "1").await;
+            assert_eq!(response.status_code(), 200);
+            held.lock().unwrap().clear();
+        }
+        narrow.close().await;
+    }
 }

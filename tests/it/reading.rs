@@ -225,6 +225,48 @@ on_every_database! {
         impatient.close().await;
     }
 
+    async fn an_export_may_take_longer_than_a_page(db: TestDb) {
+        let impatient = db.open(|settings| {
+            settings.statement_timeout = Duration::from_millis(300);
+            settings.pool_size = 1;
+        }).await;
+        let long = raw(&impatient, db.dialect().pick(
+            "with recursive n(x) as (select 1 union all select x + 1 from n where x < 4000000) select count(*) as n from n",
+            "select pg_sleep(0.7)",
+            "select sleep(0.7)",
+        ));
+        let mut snapshot = impatient.unhurried().await.unwrap();
+        let rows: Vec<Row> = snapshot.stream(long.clone()).try_collect().await.unwrap();
+        assert_eq!(rows.len(), 1);
+        snapshot.end().await;
+        // Whoever comes next has no more time than before.
+        if db.dialect() != Dialect::Sqlite {
+            let outcome = impatient.fetch(long).await;
+            assert!(matches!(outcome, Err(DbError::Timeout { .. })), "{outcome:?}");
+        }
+        impatient.close().await;
+    }
+
+    async fn what_is_left_half_way_is_not_read_to_its_end(db: TestDb) {
+        let narrow = db.open(|settings| settings.pool_size = 1).await;
+        let endless = raw(&narrow, db.dialect().pick(
+            "with recursive n(x) as (select 1 union all select x + 1 from n) select x from n",
+            "select generate_series(1, 2000000000) as x",
+            "with recursive d(x) as (select 1 union all select x + 1 from d where x < 200) \
+             select 1 as x from d a join d b join d c join d e",
+        ));
+        let mut snapshot = narrow.unhurried().await.unwrap();
+        let first = snapshot.stream(endless).try_next().await.unwrap();
+        assert_eq!(first.unwrap().int("x").unwrap(), 1);
+        let next = async {
+            snapshot.end().await;
+            narrow.fetch(count(&narrow)).await
+        };
+        let next = tokio::time::timeout(Duration::from_mins(1), next).await;
+        assert_eq!(next.expect("the connection is free at once").unwrap().len(), 1);
+        narrow.close().await;
+    }
+
     async fn many_rows_stream(db: TestDb) {
         let mut snapshot = db.read_only.snapshot().await.unwrap();
         let mut rows = snapshot.stream(numbers(&db.read_only));

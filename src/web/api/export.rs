@@ -93,11 +93,36 @@ struct Reading {
     turn: OwnedSemaphorePermit,
 }
 
-async fn reading(app: &App) -> Result<Reading, AppError> {
-    let db = app.db()?;
-    let turn = app.exports.next().await?;
-    let snapshot = db.snapshot().await?;
-    Ok(Reading { snapshot, turn })
+/// What was asked for, by the address.
+enum Wanted {
+    CurrentOf(String),
+    Selected {
+        instance: String,
+        run: String,
+    },
+    /// A run id or, failing that, an instance id.
+    Any(String),
+}
+
+impl Wanted {
+    async fn run(self, snapshot: &mut Snapshot) -> Result<String, AppError> {
+        match self {
+            Self::CurrentOf(instance) => head::current_run_id(snapshot, &instance)
+                .await?
+                .ok_or_else(|| not_found(&format!("A run of instance {instance}"))),
+            Self::Selected { instance, run } => {
+                if head::belongs(snapshot, &instance, &run).await? {
+                    Ok(run)
+                } else {
+                    Err(not_found(&format!("Run {run} of instance {instance}")))
+                }
+            }
+            Self::Any(id) if head::exists(snapshot, &id).await? => Ok(id),
+            Self::Any(id) => head::current_run_id(snapshot, &id)
+                .await?
+                .ok_or_else(|| not_found(&format!("A run or instance {id}"))),
+        }
+    }
 }
 
 pub async fn current(
@@ -106,11 +131,7 @@ pub async fn current(
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, AppError> {
-    let mut reading = reading(&app).await?;
-    let snapshot = &mut reading.snapshot;
-    let run = head::current_run_id(snapshot, &instance).await?;
-    let run = run.ok_or_else(|| not_found(&format!("A run of instance {instance}")))?;
-    answer(app, reading, run, &method, &headers).await
+    answer(app, Wanted::CurrentOf(instance), &method, &headers).await
 }
 
 pub async fn selected(
@@ -119,42 +140,36 @@ pub async fn selected(
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, AppError> {
-    let mut reading = reading(&app).await?;
-    let snapshot = &mut reading.snapshot;
-    if !head::belongs(snapshot, &instance, &run).await? {
-        return Err(not_found(&format!("Run {run} of instance {instance}")));
-    }
-    answer(app, reading, run, &method, &headers).await
+    let wanted = Wanted::Selected { instance, run };
+    answer(app, wanted, &method, &headers).await
 }
 
-/// A run id or, failing that, an instance id.
 pub async fn by_any_id(
     State(app): State<App>,
     Path(id): Path<String>,
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, AppError> {
-    let mut reading = reading(&app).await?;
-    let snapshot = &mut reading.snapshot;
-    let run = if head::exists(snapshot, &id).await? {
-        Some(id.clone())
-    } else {
-        head::current_run_id(snapshot, &id).await?
-    };
-    let run = run.ok_or_else(|| not_found(&format!("A run or instance {id}")))?;
-    answer(app, reading, run, &method, &headers).await
+    answer(app, Wanted::Any(id), &method, &headers).await
+}
+
+async fn tag(app: &App, snapshot: &mut Snapshot, run_id: &str) -> Result<String, AppError> {
+    let state = state::state(snapshot, run_id).await?;
+    let state = state.ok_or_else(|| not_found(&format!("Run {run_id}")))?;
+    Ok(etag(app, &state))
 }
 
 async fn answer(
     app: App,
-    mut reading: Reading,
-    run_id: String,
+    wanted: Wanted,
     method: &Method,
     asked: &HeaderMap,
 ) -> Result<Response, AppError> {
-    let state = state::state(&mut reading.snapshot, &run_id).await?;
-    let state = state.ok_or_else(|| not_found(&format!("Run {run_id}")))?;
-    let etag = etag(&app, &state);
+    let db = app.db()?.clone();
+    let mut snapshot = db.snapshot().await?;
+    let run_id = wanted.run(&mut snapshot).await?;
+    let etag = tag(&app, &mut snapshot, &run_id).await?;
+    snapshot.end().await;
     let file = format!("workflow-history-{}.json", file_name(&run_id));
     let mut headers = HeaderMap::new();
     let text = |text: String| {
@@ -174,16 +189,19 @@ async fn answer(
         .and_then(|value| value.to_str().ok())
         .is_some_and(|value| value == "*" || value.split(',').any(|one| one.trim() == etag));
     if known {
-        reading.snapshot.end().await;
         return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
     }
     if method == Method::HEAD {
-        reading.snapshot.end().await;
         // Of a length nobody knows before it is written.
         let nothing = Body::from_stream(stream::empty::<Result<Bytes, io::Error>>());
         return Ok((headers, nothing).into_response());
     }
-    let body = streamed(app, reading, run_id).await?;
+    let turn = app.exports.next().await?;
+    let mut snapshot = db.unhurried().await?;
+    // The run may have gone on while its export waited.
+    let etag = tag(&app, &mut snapshot, &run_id).await?;
+    headers.insert(header::ETAG, text(etag)?);
+    let body = streamed(app, Reading { snapshot, turn }, run_id).await?;
     Ok((headers, body).into_response())
 }
 
