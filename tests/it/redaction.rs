@@ -137,7 +137,22 @@ async fn plant(db: &TestDb) {
           json_set(payload, '$.message', 'Workflow terminated: S-why')
           where event_type = 'WorkflowTerminated';
         update {workflow_failures} set message = 'Workflow terminated: S-why'
-          where failure_category = 'terminated'",
+          where failure_category = 'terminated';
+        update {workflow_history_events} set payload = json_set(payload,
+          '$.exception.details', 'S-message', '$.exception.diagnostics', json_object('at', '/S-file', 'said', 'S-message'),
+          '$.exception.runtime_diagnostics', json_object('at', '/S-file', 'said', 'S-message'))
+          where event_type in ('ActivityFailed', 'ActivityRetryScheduled');
+        insert into {workflow_history_events} (id, workflow_run_id, sequence, event_type, payload, recorded_at)
+          select 'service-call-' || r.id, r.id, 1000, 'ServiceCallFailed', json_object(
+            'sequence', 9, 'service_call_id', 'c', 'status', 'failed',
+            'request_payload', 'S-given', 'response_payload', 'S-result', 'message', 'S-message',
+            'exception', json_object('class', 'RuntimeException', 'message', 'S-message'),
+            'service_call', json_object('failure_message', 'S-message', 'caller_principal_subject', 'S-principal',
+              'service_call_attempts', json_array(json_object('failure_message', 'S-message'))),
+            'response_or_failure_surface', json_object('outcome_message', 'S-message',
+              'outcome_metadata', json_object('typed_error_message', 'S-message'))),
+            r.started_at
+          from {workflow_runs} r",
     )
     .await
     .unwrap();

@@ -200,8 +200,26 @@ const MESSAGE: &[&str] = &[
     "timeline.*.failure.message",
     "timeline.*.message",
 ];
-/// An exception's own properties and what it was caused by may quote its message.
-const EXCEPTION: &[&str] = &["message", "properties", "previous"];
+const SERVICE_CALLS: &[&str] = &[
+    "ServiceCallStarted",
+    "ServiceCallCompleted",
+    "ServiceCallFailed",
+    "ServiceCallCancelled",
+];
+/// The call as its service told it, twice: who called, what came of it, why it failed.
+const SURFACE: &[&str] = &["service_call", "response_or_failure_surface"];
+/// An exception's own properties, what it was caused by and what a worker adds may quote its
+/// message.
+const EXCEPTION: &[&str] = &[
+    "message",
+    "properties",
+    "previous",
+    "details",
+    "diagnostics",
+    "runtime_diagnostics",
+];
+/// What of an exception names files.
+const TRACE: &[&str] = &["trace", "previous", "diagnostics", "runtime_diagnostics"];
 
 /// Every slot, in the order the engine looks at them.
 pub(super) const TABLE: &[About] = &[
@@ -209,7 +227,11 @@ pub(super) const TABLE: &[About] = &[
         slot: Slot::WorkflowArguments,
         category: "workflow_payload",
         places: &["payloads.arguments.data"],
-        copies: &[told_by(STARTS, &["arguments"])],
+        copies: &[
+            told_by(STARTS, &["arguments"]),
+            // What a schedule starts, and with what.
+            told_by(&["ScheduleCreated", "ScheduleUpdated"], &["action"]),
+        ],
         repeats: &[Slot::StartCommand],
     },
     About {
@@ -267,6 +289,8 @@ pub(super) const TABLE: &[About] = &[
             copies("timeline", &["command"], CALLER),
             inside(&["payload", "command"], &["context"]),
             inside(&["payload", "command"], CALLER),
+            told(&["command_context"]),
+            told_by(SERVICE_CALLS, SURFACE),
         ],
         repeats: &[],
     },
@@ -335,6 +359,8 @@ pub(super) const TABLE: &[About] = &[
         places: &["activities.*.arguments"],
         copies: &[
             told_by(ACTIVITIES, &["arguments"]),
+            told_by(SERVICE_CALLS, &["request_payload"]),
+            told_by(SERVICE_CALLS, SURFACE),
             inside(&["payload", "activity"], &["arguments"]),
         ],
         repeats: &[],
@@ -345,6 +371,8 @@ pub(super) const TABLE: &[About] = &[
         places: &["activities.*.result"],
         copies: &[
             told_by(ACTIVITIES, &["result"]),
+            told_by(SERVICE_CALLS, &["response_payload"]),
+            told_by(SERVICE_CALLS, SURFACE),
             inside(&["payload", "activity"], &["result"]),
         ],
         repeats: &[],
@@ -376,6 +404,7 @@ pub(super) const TABLE: &[About] = &[
         places: MESSAGE,
         copies: &[
             told(&["message", "error"]),
+            told_by(SERVICE_CALLS, SURFACE),
             inside(&["payload", "exception"], EXCEPTION),
             // Of the last attempt, still encoded.
             inside(&["payload", "activity"], &["exception"]),
@@ -400,7 +429,8 @@ pub(super) const TABLE: &[About] = &[
         category: "failure_diagnostic",
         places: &["failures.*.file", "timeline.*.failure.file"],
         copies: &[
-            inside(&["payload", "exception"], &["file", "trace", "previous"]),
+            inside(&["payload", "exception"], &["file"]),
+            inside(&["payload", "exception"], TRACE),
             inside(&["payload", "activity"], &["exception"]),
         ],
         repeats: &[],
@@ -410,7 +440,7 @@ pub(super) const TABLE: &[About] = &[
         category: "failure_diagnostic",
         places: &["failures.*.trace_preview"],
         copies: &[
-            inside(&["payload", "exception"], &["trace", "previous"]),
+            inside(&["payload", "exception"], TRACE),
             inside(&["payload", "activity"], &["exception"]),
         ],
         repeats: &[Slot::FailureFile],
@@ -453,6 +483,127 @@ mod tests {
     fn the_table_is_in_the_order_of_the_slots() {
         for (n, about) in TABLE.iter().enumerate() {
             assert_eq!(about.slot as usize, n, "{:?}", about.slot);
+        }
+    }
+
+    /// Every key of the events of the engine, as its contract lists them.
+    const KEYS: &str = "action activity activity_attempt activity_attempt_id activity_class \
+        activity_execution_id activity_type archive_command_id arguments attempt_number attributes \
+        business_key caller_sdk_language caller_workflow_instance_id caller_workflow_run_id \
+        cancelled_at change_id changed_fields child_call_id child_instance_id child_run_id \
+        child_run_number child_status child_workflow_class child_workflow_instance_id \
+        child_workflow_run_id child_workflow_type close_deadline_at closed_at closed_reason code \
+        command_context command_type condition_definition_fingerprint condition_key \
+        condition_wait_id continued_from_run_id continued_to_run_id continued_to_run_number \
+        cron_expression declared_entry_declaring_class declared_entry_method declared_entry_mode \
+        declared_queries declared_query_contracts declared_signal_contracts declared_signals \
+        declared_update_contracts declared_updates delay_seconds deleted_at \
+        effective_overlap_policy endpoint_name entries error exception exception_class \
+        exception_type execution_deadline_at execution_mode execution_timeout_seconds \
+        failure_category failure_id fire_at fired_at handled heartbeat_at heartbeat_deadline_at \
+        last_skipped_at lease_expires_at linked_workflow_instance_id linked_workflow_run_id \
+        linked_workflow_update_id liveness_state local_activity max_attempts max_supported memo \
+        merged message min_supported new_position next_fire_at non_retryable occurrence_time \
+        operation_mode operation_name ordering_state outcome output overlap_policy \
+        parallel_group_base_sequence parallel_group_id parallel_group_index parallel_group_kind \
+        parallel_group_path parallel_group_size parent_close_policy parent_sequence \
+        parent_workflow_instance_id parent_workflow_run_id paused_at payload_codec policy \
+        previous_position progress propagation_kind queued_behind_command_id \
+        queued_behind_command_sequence queued_behind_command_type reason rejection_reason \
+        request_payload resolved_binding_kind resolved_target_reference \
+        response_or_failure_surface response_payload result retry_after_attempt \
+        retry_after_attempt_id retry_attempt retry_available_at retry_backoff_seconds \
+        retry_of_child_workflow_run_id retry_of_task_id retry_policy retry_reason retry_task_id \
+        run_deadline_at run_timeout_seconds schedule_deadline_at schedule_id \
+        schedule_to_close_deadline_at schedule_ulid search_attributes sequence service_call \
+        service_call_id service_name service_sdk_language signal_id signal_name signal_wait_id \
+        skipped_trigger_count source_id source_kind spec status stream_key \
+        structural_limit_configured structural_limit_kind structural_limit_value task_id task_type \
+        terminal_reason timeout_kind timeout_policy timeout_seconds timer_id timer_kind timezone \
+        trigger_number update_id update_name validation_errors value version visibility_labels \
+        wait_for wait_kind workflow_class workflow_command_id workflow_definition_fingerprint \
+        workflow_instance_id workflow_link_id workflow_run_id workflow_signal_id workflow_task_id \
+        workflow_type";
+
+    /// Keys that only say which, when, how often and in the engine's own words, or what a run is
+    /// found by.
+    fn is_harmless(key: &str) -> bool {
+        const ENDS: &[&str] = &[
+            "_id",
+            "_at",
+            "_class",
+            "_type",
+            "_types",
+            "_kind",
+            "_mode",
+            "_status",
+            "_name",
+            "_number",
+            "_sequence",
+            "_seconds",
+            "_policy",
+            "_attempts",
+            "_position",
+            "_supported",
+            "_language",
+            "_fingerprint",
+            "_count",
+            "_value",
+            "_configured",
+            "_size",
+            "_index",
+            "_path",
+            "_key",
+            "_codec",
+            "_ulid",
+            "_reference",
+            "_category",
+            "_state",
+            "_contracts",
+            "_method",
+            "_fields",
+            "_expression",
+            "_time",
+        ];
+        const WORDS: &[&str] = &[
+            "attributes",
+            "business_key",
+            "closed_reason",
+            "code",
+            "declared_queries",
+            "declared_signals",
+            "declared_updates",
+            "entries",
+            "handled",
+            "local_activity",
+            "memo",
+            "merged",
+            "non_retryable",
+            "outcome",
+            "policy",
+            "rejection_reason",
+            "retry_after_attempt",
+            "retry_attempt",
+            "retry_reason",
+            "search_attributes",
+            "sequence",
+            "spec",
+            "status",
+            "terminal_reason",
+            "timezone",
+            "version",
+            "visibility_labels",
+            "wait_for",
+        ];
+        WORDS.contains(&key) || ENDS.iter().any(|end| key.ends_with(end))
+    }
+
+    #[test]
+    fn every_key_of_an_event_is_a_slots_or_harmless() {
+        for key in KEYS.split(' ') {
+            let way = [key.to_owned()];
+            let told = TABLE.iter().any(|about| about.slot.is_told_at(&way));
+            assert!(told != is_harmless(key), "{key}");
         }
     }
 
