@@ -68,6 +68,8 @@ pub struct Comparison {
     /// Paths that carry a sentence, `*` standing for anything: both sides must have one, its words are ours.
     prose: &'static [&'static str],
     deliberate: Differences,
+    /// Whether 1 and 1.0 are two: a seal tells them apart.
+    pub exact_numbers: bool,
     documents: BTreeSet<String>,
     compared: usize,
     fields: usize,
@@ -81,6 +83,7 @@ impl Comparison {
         Self {
             prose,
             deliberate: Differences::load(),
+            exact_numbers: false,
             documents: BTreeSet::new(),
             compared: 0,
             fields: 0,
@@ -122,8 +125,11 @@ impl Comparison {
             }
             (Some(Value::String(_)), Some(Value::String(_)))
                 if self.prose.iter().any(|prose| like(prose, path)) => {}
-            // PHP writes 1.0 and 1 alike.
-            (Some(Value::Number(a)), Some(Value::Number(b))) if a.as_f64() == b.as_f64() => {
+            // PHP writes 1.0 and 1 alike, where it is not told otherwise.
+            (Some(Value::Number(a)), Some(Value::Number(b)))
+                if a.as_f64() == b.as_f64()
+                    && (!self.exact_numbers || a.is_f64() == b.is_f64()) =>
+            {
                 self.fields += 1;
             }
             (a, b) if a == b => self.fields += 1,
