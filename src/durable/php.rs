@@ -3,7 +3,44 @@
 
 use std::cmp::Ordering;
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::Value;
+
+/// `base64_decode` in its strict form: white space is skipped, padding may be missing but not
+/// wrong, and what is left of the last character is not looked at.
+pub fn base64(text: &str) -> Option<Vec<u8>> {
+    if let Ok(bytes) = STANDARD.decode(text) {
+        return Some(bytes);
+    }
+    let (mut out, mut held, mut digits, mut padding) = (Vec::new(), 0_u32, 0_usize, 0_usize);
+    for byte in text.bytes() {
+        let digit = match byte {
+            b'=' => {
+                padding += 1;
+                continue;
+            }
+            b'\t' | b'\n' | b'\r' | b' ' => continue,
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        if padding > 0 {
+            return None;
+        }
+        held = (held << 6 | u32::from(digit)) & 0xffff;
+        digits += 1;
+        // Six bits come with each, eight make a byte.
+        let over = digits * 6 % 8;
+        if over < 6 {
+            out.push((held >> over & 0xff) as u8);
+        }
+    }
+    let padded = padding == 0 || padding <= 2 && (digits + padding).is_multiple_of(4);
+    (digits % 4 != 1 && padded).then_some(out)
+}
 
 /// What Laravel's `env()` makes of a variable's text.
 pub fn env(text: &str) -> Value {
@@ -111,6 +148,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::durable::export::seal::hex;
 
     #[test]
     fn laravel_knows_some_words_and_takes_quotes_off() {
@@ -181,5 +219,32 @@ mod tests {
         assert_eq!(order("10", "9a"), Ordering::Less);
         assert_eq!(order("", "-1"), Ordering::Less);
         assert_eq!(order("inf", "nan"), Ordering::Less);
+    }
+
+    #[test]
+    fn base64_is_taken_as_php_takes_it() {
+        // What PHP 8 says of each.
+        for (text, want) in [
+            ("", Some("")),
+            ("wwE=", Some("c301")),
+            ("wwE", Some("c301")),
+            ("garbage", Some("81aadb6a07")),
+            ("12", Some("d7")),
+            ("1234", Some("d76df8")),
+            (" w w\tE\r\n= ", Some("c301")),
+            ("wwF=", Some("c301")),
+            ("1", None),
+            ("12345", None),
+            ("wwE==", None),
+            ("wwEi=", None),
+            ("====", None),
+            ("ww=E", None),
+            ("ww-E", None),
+            ("ww\u{b}E", None),
+            ("{}", None),
+        ] {
+            let got = base64(text).map(|bytes| hex(&bytes));
+            assert_eq!(got.as_deref(), want, "{text:?}");
+        }
     }
 }

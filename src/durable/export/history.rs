@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    entries,
+    entries, head,
     hide::Hidden,
     manifest::{Entry, Path},
     redaction::Slot,
@@ -76,6 +76,7 @@ impl Export<'_> {
     /// What the manifest says of the payloads inside an event.
     fn event_payloads(&self, told: &mut Told, event: &HistoryEvent, n: usize, payload: &Value) {
         let codec = payload["payload_codec"].as_str();
+        let codec = codec.filter(|codec| !codec.is_empty());
         let redacted =
             self.hide.touches(Slot::EventPayload) || self.hide.touches(Slot::WorkflowOutput);
         let list = "history_events";
@@ -86,8 +87,8 @@ impl Export<'_> {
         match event.event_type {
             EventType::WorkflowCompleted => {
                 let output = identity::output_codec(&self.head.run);
-                let codec = codec.map(str::to_owned).or(output);
-                note(codec.as_deref(), "payload.output", &payload["output"]);
+                let output = output.as_deref().unwrap_or(head::run_codec(&self.head.run));
+                note(codec.or(Some(output)), "payload.output", &payload["output"]);
             }
             EventType::ChildRunCompleted => {
                 note(codec, "payload.output", &payload["output"]);

@@ -1,10 +1,10 @@
 //! How each payload of a bundle is encoded, so that it can be read without the engine.
 
-use base64::Engine as _;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{entries::entry, head::AVRO, seal::hex};
+use crate::durable::php;
 
 /// The engine's one value schema, as it is fingerprinted.
 pub const VALUE_SCHEMA: &str = r#"{"type":"record","name":"Value","namespace":"durable_workflow.protocol","fields":[{"name":"value","type":["null",{"type":"record","name":"BooleanValue","fields":[{"name":"boolean","type":"boolean"}]},{"type":"record","name":"LongValue","fields":[{"name":"long","type":"long"}]},{"type":"record","name":"DoubleValue","fields":[{"name":"double","type":"double"}]},{"type":"record","name":"BytesValue","fields":[{"name":"bytes","type":"bytes"}]},{"type":"record","name":"StringValue","fields":[{"name":"string","type":"string"}]},{"type":"record","name":"ArrayValue","fields":[{"name":"items","type":{"type":"array","items":"Value"}}]},{"type":"record","name":"MapValue","fields":[{"name":"entries","type":{"type":"map","values":"Value"}}]}]}]}"#;
@@ -34,8 +34,9 @@ pub struct Entry {
     available: bool,
     redacted: bool,
     external: bool,
-    prefix: Option<[u8; 2]>,
-    fingerprint: Option<[u8; 8]>,
+    /// The first bytes of what is encoded as Avro, as far as there are so many.
+    first: [u8; 10],
+    firsts: u8,
     diagnostic: Option<&'static str>,
 }
 
@@ -64,7 +65,7 @@ impl Entry {
                 map.get("blob")
                     .and_then(Value::as_str)
                     .is_some_and(|blob| !blob.is_empty())
-                    || map.contains_key("external_storage")
+                    || is_kept_elsewhere(value)
             }
             _ => false,
         };
@@ -87,8 +88,8 @@ impl Entry {
             available,
             redacted,
             external: false,
-            prefix: None,
-            fingerprint: None,
+            first: [0; 10],
+            firsts: 0,
             diagnostic: None,
         };
         entry.diagnostic = entry.inspect(value);
@@ -106,14 +107,12 @@ impl Entry {
         if !self.available {
             return Some("payload_unavailable");
         }
-        if let Some(storage) = value.get("external_storage") {
+        if is_kept_elsewhere(value) {
             self.external = true;
-            self.codec = value
-                .get("codec")
-                .or_else(|| storage.get("codec"))
-                .and_then(Value::as_str)
-                .filter(|codec| *codec != AVRO)
-                .map(Into::into);
+            let own = value.get("codec").and_then(Value::as_str);
+            if let Some(own) = own.filter(|codec| !codec.is_empty()) {
+                self.codec = (own != AVRO).then(|| own.into());
+            }
             return Some("external_storage_reference");
         }
         let text = value
@@ -130,7 +129,7 @@ impl Entry {
     }
 
     fn inspect_avro(&mut self, text: &str) -> Option<&'static str> {
-        let Ok(bytes) = base64::engine::general_purpose::STANDARD.decode(text) else {
+        let Some(bytes) = php::base64(text) else {
             let json = text
                 .bytes()
                 .next()
@@ -144,15 +143,24 @@ impl Entry {
         if bytes.is_empty() {
             return Some("empty_payload");
         }
-        self.prefix = bytes.first_chunk().copied();
-        if self.prefix != Some([0xc3, 0x01]) {
-            return Some("invalid_single_object_magic");
+        for (to, from) in self.first.iter_mut().zip(&bytes) {
+            *to = *from;
+            self.firsts += 1;
         }
-        self.fingerprint = bytes.get(2..).and_then(|rest| rest.first_chunk().copied());
-        match self.fingerprint {
-            Some(own) if hex(&own) == FINGERPRINT => None,
-            _ => Some("unsupported_payload_schema"),
+        match self.fingerprint() {
+            None => Some("invalid_single_object_magic"),
+            Some(own) if hex(own) == FINGERPRINT => None,
+            Some(_) => Some("unsupported_payload_schema"),
         }
+    }
+
+    fn first(&self) -> &[u8] {
+        &self.first[..usize::from(self.firsts)]
+    }
+
+    /// Of the schema it was written with: what follows the magic number, cut short or not.
+    fn fingerprint(&self) -> Option<&[u8]> {
+        self.first().strip_prefix(&[0xc3, 0x01])
     }
 
     pub fn value(&self) -> impl Serialize {
@@ -168,19 +176,105 @@ impl Entry {
                 _ => "opaque-string",
             }
         };
-        let known = self.prefix.is_some() && self.diagnostic.is_none();
+        let prefix = self.first().get(..2).unwrap_or(self.first());
+        let known = self.firsts > 0 && self.diagnostic.is_none();
         entry! {
             available: self.available,
-            avro_framing: self.fingerprint.map(|_| "single_object"),
-            avro_prefix_hex: self.prefix.map(|prefix| hex(&prefix)),
+            avro_framing: self.fingerprint().map(|_| "single_object"),
+            avro_prefix_hex: (!prefix.is_empty()).then(|| hex(prefix)),
             codec: self.codec(),
             diagnostic: self.diagnostic,
             encoding: encoding,
             path: self.path.to_string(),
             redacted: self.redacted,
             writer_schema: known.then_some(VALUE_SCHEMA),
-            writer_schema_fingerprint: self.fingerprint
-                .map(|fingerprint| format!("crc64-avro:{}", hex(&fingerprint))),
+            writer_schema_fingerprint: self.fingerprint()
+                .map(|fingerprint| format!("crc64-avro:{}", hex(fingerprint))),
+        }
+    }
+}
+
+fn is_kept_elsewhere(value: &Value) -> bool {
+    value
+        .get("external_storage")
+        .is_some_and(|storage| storage.is_object() || storage.is_array())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(codec: Option<&str>, value: &Value) -> Value {
+        let entry = Entry::new(Path::Fixed("here"), codec, value, false);
+        serde_json::to_value(entry.value()).unwrap()
+    }
+
+    #[test]
+    fn what_is_no_payload_is_told_as_the_engine_tells_it() {
+        let whole = "wwHioz3/VYAiNwQO";
+        let fingerprint = "crc64-avro:e2a33dff55802237";
+        for (text, diagnostic, prefix, framing, schema) in [
+            (whole, None, Some("c301"), true, Some(fingerprint)),
+            (
+                "garbage",
+                Some("invalid_single_object_magic"),
+                Some("81aa"),
+                false,
+                None,
+            ),
+            (
+                "12",
+                Some("invalid_single_object_magic"),
+                Some("d7"),
+                false,
+                None,
+            ),
+            ("{}", Some("json_bytes_labeled_avro"), None, false, None),
+            ("--", Some("json_bytes_labeled_avro"), None, false, None),
+            ("Oops!", Some("invalid_base64"), None, false, None),
+            ("  ", Some("empty_payload"), None, false, None),
+            (
+                "wwE",
+                Some("unsupported_payload_schema"),
+                Some("c301"),
+                true,
+                Some("crc64-avro:"),
+            ),
+            (
+                "wwHioz",
+                Some("unsupported_payload_schema"),
+                Some("c301"),
+                true,
+                Some("crc64-avro:e2a3"),
+            ),
+        ] {
+            let told = told(None, &json!(text));
+            assert_eq!(told["diagnostic"], json!(diagnostic), "{text}");
+            assert_eq!(told["avro_prefix_hex"], json!(prefix), "{text}");
+            assert_eq!(
+                told["avro_framing"],
+                json!(framing.then_some("single_object")),
+                "{text}"
+            );
+            assert_eq!(told["writer_schema_fingerprint"], json!(schema), "{text}");
+            assert_eq!(
+                told["writer_schema"].is_string(),
+                diagnostic.is_none(),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_reference_without_a_codec_has_the_rows() {
+        for (value, want) in [
+            (json!({"external_storage": {"codec": "other"}}), "own"),
+            (json!({"external_storage": {}, "codec": "other"}), "other"),
+            (json!({"external_storage": {}, "codec": "avro"}), "avro"),
+        ] {
+            let told = told(Some("own"), &value);
+            assert_eq!(told["codec"], want, "{value}");
+            assert_eq!(told["diagnostic"], "external_storage_reference");
         }
     }
 }

@@ -104,7 +104,8 @@ impl Export<'_> {
         otherwise: Option<&str>,
         slots: &[(Slot, &'static str)],
     ) -> Result<(), ExportError> {
-        let codec = entry["payload_codec"].as_str().or(otherwise);
+        let codec = entry["payload_codec"].as_str();
+        let codec = codec.filter(|codec| !codec.is_empty()).or(otherwise);
         for (slot, key) in slots {
             let redacted = self.hide.touches(*slot);
             let noted = Entry::new(Path::At(list, n, key), codec, &entry[*key], redacted);

@@ -17,8 +17,8 @@ use crate::{
     db::Json,
     durable::{
         projection::{
-            children, commands, current_run, failures::Failure, intakes, lineage, related::Related,
-            sources, sources::TimersSeen,
+            children, commands, current_run, failures::Failure, identity, intakes, lineage,
+            related::Related, sources, sources::TimersSeen,
         },
         store::{export as store, snapshot::RunSnapshot},
         stored::{CommandRow, TimerEntry, WaitEntry},
@@ -84,7 +84,7 @@ impl Export<'_> {
         let is_avro = |codec: Option<&str>| codec == Some(head::AVRO);
         let run = &self.head.run;
         is_avro(Some(head::run_codec(run)))
-            || is_avro(run.output_payload_codec.as_deref())
+            || is_avro(identity::output_codec(run).as_deref())
             || (folded.says_avro && !self.hide.touches(Slot::EventPayload))
             || self
                 .head

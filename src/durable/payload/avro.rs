@@ -6,6 +6,8 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
+use crate::durable::php;
+
 /// The engine refuses deeper values; so do we, before the stack does.
 pub const MAX_DEPTH: usize = 128;
 
@@ -68,7 +70,7 @@ pub fn decode(text: &str) -> Result<Value, DecodeError> {
     if text.is_empty() {
         return Err(DecodeError::EmptyPayload);
     }
-    let Ok(bytes) = STANDARD.decode(text) else {
+    let Some(bytes) = php::base64(text) else {
         return Err(if looks_like_json(text) {
             DecodeError::JsonBytesLabeledAvro
         } else {

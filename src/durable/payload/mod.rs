@@ -7,6 +7,8 @@ pub mod avro;
 use base64::Engine as _;
 use serde_json::Value;
 
+use super::php;
+
 /// How a stored reference to a payload kept elsewhere begins.
 const REFERENCE: &str = "dw-external-payload:v1:";
 
@@ -143,9 +145,7 @@ pub fn reference(envelope: &str) -> String {
 }
 
 fn envelope_of(text: &str) -> Option<Value> {
-    let bytes = base64::engine::general_purpose::STANDARD
-        .decode(text)
-        .ok()?;
+    let bytes = php::base64(text)?;
     serde_json::from_slice(&bytes).ok().filter(Value::is_object)
 }
 
