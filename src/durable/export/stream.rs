@@ -44,7 +44,7 @@ pub struct Options<'a> {
 }
 
 impl Options<'_> {
-    pub const BATCH: usize = 500;
+    pub const BATCH: usize = 250;
 }
 
 /// What was written.
