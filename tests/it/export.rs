@@ -312,6 +312,7 @@ rig::on_every_database! {
             }
             check(&mut comparison, &db.read_only, case).await;
         }
-        comparison.finish("exports of copied scenarios");
+        let database = db.dialect().name();
+        comparison.finish(&format!("exports of copied scenarios on {database}"));
     }
 }

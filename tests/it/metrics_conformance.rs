@@ -291,6 +291,7 @@ on_every_database! {
                 &["operator_metrics", "dashboard_summary", "fleet_trends", "task_repair_candidates", "queue_visibility"],
             );
         }
-        comparison.finish("fleet documents of copied scenarios");
+        let database = db.dialect().name();
+        comparison.finish(&format!("fleet documents of copied scenarios on {database}"));
     }
 }
