@@ -6,12 +6,13 @@ use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 use axum_test::TestServer;
 use plimsoll::{
     clock::Clock,
-    db::Db,
+    db::{Db, Dialect},
     demo::{rows::InsertRow, write::write},
     durable::{
+        collect::{Walk, gather},
         engine_config::EngineConfig,
         store::{
-            metrics::sweep,
+            metrics::{self, Sections, sweep},
             runs::{ATTENTION_WINDOW, WINDOW},
         },
     },
@@ -340,6 +341,71 @@ async fn nonsense_in_the_engines_settings_is_told_and_the_default_used() {
         ("task_repair.scan_limit", &json!(25))
     );
     assert_eq!(engine.int("task_repair.redispatch_after_seconds"), 7);
+    // And whoever reads the numbers is told.
+    crate::rig::on(Dialect::Sqlite, |db| async move {
+        let server = TestServer::new(routes::router(App::new(Settings {
+            db: Some(db.read_only.clone()),
+            engine,
+            ..Settings::default()
+        })));
+        let metrics = json(&server, "/waterline/api/operator-metrics").await;
+        assert_eq!(metrics["repair_policy"]["scan_limit"], 25);
+        assert_eq!(metrics["repair_policy"]["redispatch_after_seconds"], 7);
+        assert_eq!(
+            metrics["plimsoll"]["settings_not_understood"],
+            json!([{ "setting": "task_repair.scan_limit", "given": "many", "used": 25 }])
+        );
+    })
+    .await;
+}
+
+/// One Prometheus scrapes many installations; what is summed or compared is of one.
+fn keep_installations_apart(contrib: &Path) {
+    let read = |file: &str| fs::read_to_string(contrib.join(file)).unwrap();
+    let dashboard: Value = serde_json::from_str(&read("grafana-dashboard.json")).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap().iter();
+    let mut asked: Vec<String> = panels
+        .flat_map(|panel| panel["targets"].as_array().unwrap())
+        .map(|target| target["expr"].as_str().unwrap().to_owned())
+        .collect();
+    let rules = read("prometheus-alerts.yml");
+    for rule in rules.split("- alert: ").skip(1) {
+        let expr = rule.split("expr:").nth(1).unwrap();
+        asked.push(expr.split("for:").next().unwrap().to_owned());
+    }
+    for asked in asked {
+        let by = asked.split(" by (").skip(1);
+        let by: Vec<&str> = by.map(|labels| labels.split(')').next().unwrap()).collect();
+        let counted = asked.matches("durable_workflow_").count();
+        assert_eq!(
+            by.len(),
+            counted + asked.matches("plimsoll_").count(),
+            "{asked}"
+        );
+        assert!(
+            by.iter().all(|labels| labels.contains("instance")),
+            "{asked}"
+        );
+        let named = by.iter().filter(|labels| labels.contains("namespace"));
+        assert_eq!(named.count(), counted, "{asked}");
+    }
+}
+
+/// Every alert has a test in which it fires, and the fleet that works, in which it does not.
+fn alerts_are_tested(contrib: &Path) {
+    let read = |file: &str| fs::read_to_string(contrib.join(file)).unwrap();
+    let (rules, tests) = (
+        read("prometheus-alerts.yml"),
+        read("prometheus-alerts.test.yml"),
+    );
+    for rule in rules.split("- alert: ").skip(1) {
+        let name = rule.lines().next().unwrap();
+        let named = format!("alertname: {name}\n");
+        let expected = tests.split(&named).skip(1);
+        let (quiet, fires): (Vec<_>, Vec<_>) =
+            expected.partition(|test| test.trim_start().starts_with("exp_alerts: []"));
+        assert!(quiet.len() > 1 && !fires.is_empty(), "{name} is not tested");
+    }
 }
 
 /// Every name the shipped dashboard and rules use is one we serve.
@@ -377,6 +443,8 @@ async fn shipped_dashboards_and_alerts_use_metrics_that_exist() {
             );
         }
         assert!(used.len() >= 15, "{used:?}");
+        keep_installations_apart(&root);
+        alerts_are_tested(&root);
         for name in used {
             assert!(served.contains(name.as_str()), "{name} is not served");
         }

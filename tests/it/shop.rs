@@ -8,6 +8,7 @@ use plimsoll::{
     clock::Clock,
     db::Db,
     demo::{Situation, catalogue, rows::InsertRow, write::write},
+    durable::engine_config::EngineConfig,
     web::{
         routes,
         state::{App, Settings},
@@ -62,6 +63,13 @@ pub fn server(db: &Db) -> TestServer {
         ..Settings::default()
     };
     TestServer::new(routes::router(App::new(settings)))
+}
+
+/// The engine as this `workflows` configuration has it.
+pub fn engine(workflows: &serde_json::Value) -> EngineConfig {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), workflows.to_string()).unwrap();
+    EngineConfig::load(Some(file.path())).unwrap()
 }
 
 /// A summary row and nothing else, the `n`th of many: namespaces, types, buckets and queues
