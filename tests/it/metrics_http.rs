@@ -156,6 +156,12 @@ on_every_database! {
         assert_eq!(stats["flows"], n);
         assert_eq!(stats["operator_metrics"]["repair"]["total_candidates"], 0);
         assert_eq!(stats["operator_scope"]["mode"], "namespace");
+        // A 0 there means that nobody counted, and is shown to nobody as a count.
+        let page = server.get("/waterline/").await.text();
+        assert_eq!(page.matches("counted for all namespaces together only").count(), 2);
+        let scraped = server.get("/metrics").await.text();
+        assert!(scraped.contains("durable_workflow_runs_repair_needed{namespace=\"north\"}"));
+        assert!(!scraped.contains("durable_workflow_repair_"), "no candidates of one namespace");
         let health: Value = server.get("/waterline/api/v2/health").await.json();
         assert_eq!(health["queue_visibility"]["available"], false, "no table says who polls");
         let alerts = health["coordination_alerts"].as_array().unwrap();

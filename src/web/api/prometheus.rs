@@ -17,7 +17,7 @@ use crate::{
     durable::{
         collect::Gathered,
         metrics::{OperatorMetrics, health::Status},
-        store::metrics::{Sections, TaskCounts},
+        store::metrics::{FailingType, Sections, TaskCounts},
         stored::Stamp,
     },
     web::{
@@ -28,6 +28,8 @@ use crate::{
 
 /// Types named by themselves.
 const TYPES: usize = 20;
+/// The rest of a label's values.
+pub(super) const OTHER: &str = "other";
 
 pub async fn show(State(app): State<App>) -> Result<impl IntoResponse, AppError> {
     let mut text = String::new();
@@ -128,7 +130,11 @@ pub fn fleet(gathered: &Gathered) -> String {
     runs(&mut out, gathered);
     tasks(&mut out, gathered);
     activities(&mut out, gathered);
-    repair(&mut out, metrics);
+    // Of one namespace the engine's repair knows nothing; a 0 would say there is nothing to do.
+    if gathered.counted.namespace.is_none() {
+        repair(&mut out, metrics);
+    }
+    schedules(&mut out, metrics);
     workers(&mut out, metrics);
     projections(&mut out, gathered);
     history(&mut out, metrics);
@@ -181,10 +187,7 @@ fn runs(out: &mut Exposition, gathered: &Gathered) {
     for status in STATUSES {
         out.sample(&[("status", status)], of(&|name| name == status));
     }
-    out.sample(
-        &[("status", "other")],
-        of(&|name| !STATUSES.contains(&name)),
-    );
+    out.sample(&[("status", OTHER)], of(&|name| !STATUSES.contains(&name)));
     let counts = &metrics.runs.counts;
     out.gauge(
         "durable_workflow_runs_repair_needed",
@@ -240,7 +243,7 @@ fn tasks(out: &mut Exposition, gathered: &Gathered) {
         let kind = TASK_TYPES
             .into_iter()
             .find(|kind| *kind == group.task_type)
-            .unwrap_or("other");
+            .unwrap_or(OTHER);
         by_type.entry(kind).or_default().add(&group.counts);
     }
     out.family(
@@ -368,6 +371,9 @@ fn repair(out: &mut Exposition, metrics: &OperatorMetrics) {
         out.sample(&[("kind", "existing_task")], existing);
         out.sample(&[("kind", "missing_task")], missing);
     }
+}
+
+fn schedules(out: &mut Exposition, metrics: &OperatorMetrics) {
     let schedules = &metrics.schedules;
     out.family(
         "durable_workflow_schedules",
@@ -473,13 +479,51 @@ fn failing_types(out: &mut Exposition, gathered: &Gathered) {
         Kind::Gauge,
         "Most failures in a row of a workflow task, by workflow type; the worst types by name.",
     );
-    for group in types.iter().take(TYPES) {
-        let name = group.workflow_type.as_deref().unwrap_or_default();
-        out.sample(&[("workflow_type", name)], group.max_consecutive_failures);
+    for (name, failures) in worst(types, TYPES) {
+        out.sample(&[("workflow_type", name)], failures);
     }
     out.gauge(
         "durable_workflow_workflow_task_consecutive_failures_suppressed_types",
-        "Workflow types with failures that are not named above.",
+        "Workflow types with failures that are not named above but under \"other\".",
         types.len().saturating_sub(TYPES),
     );
+}
+
+/// The worst by name, then the most of the rest. They come worst first; a type may itself be
+/// called so, and then stands for the rest as well.
+fn worst(types: &[FailingType], most: usize) -> Vec<(&str, i64)> {
+    let (named, rest) = types.split_at(most.min(types.len()));
+    let mut worst: Vec<(&str, i64)> = named
+        .iter()
+        .map(|of_type| {
+            let name = of_type.workflow_type.as_deref().unwrap_or_default();
+            (name, of_type.max_consecutive_failures)
+        })
+        .collect();
+    if let Some(first) = rest.first()
+        && !worst.iter().any(|(name, _)| *name == OTHER)
+    {
+        worst.push((OTHER, first.max_consecutive_failures));
+    }
+    worst
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_beyond_the_worst_are_one() {
+        let of_type = |name: &str, failures| FailingType {
+            workflow_type: Some(name.to_owned()),
+            max_consecutive_failures: failures,
+            failed_tasks: 1,
+        };
+        let types = [of_type("a", 9), of_type("b", 7), of_type("c", 2)];
+        assert_eq!(worst(&types, 3), [("a", 9), ("b", 7), ("c", 2)]);
+        assert_eq!(worst(&types, 1), [("a", 9), ("other", 7)]);
+        let named_so = [of_type("other", 9), of_type("b", 7)];
+        assert_eq!(worst(&named_so, 1), [("other", 9)]);
+        assert_eq!(worst(&[], 1), []);
+    }
 }

@@ -5,13 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     exposition::{Exposition, Kind},
-    prometheus::seconds,
+    prometheus::{OTHER, seconds},
 };
 use crate::durable::{collect::Gathered, stored::Stamp};
 
 /// Queues named by themselves.
 const QUEUES: usize = 50;
-const OTHER: &str = "other";
 
 const TYPES: [&str; 2] = ["workflow", "activity"];
 

@@ -33,6 +33,21 @@ pub(super) fn backlog(gathered: &Gathered) -> Vec<Line> {
         bad,
     };
     let oldest = |at| oldest_note(gathered, at);
+    // The engine repairs all namespaces together: of one alone its numbers are 0, and no answer.
+    let of_all = gathered.counted.namespace.is_none();
+    let to_repair = |label, candidates, selected, bad| {
+        if of_all {
+            let note = format!("{selected} in the next pass, at most {}", policy.scan_limit);
+            line(label, candidates, note, bad)
+        } else {
+            Line {
+                label,
+                count: "–".to_owned(),
+                note: "counted for all namespaces together only".to_owned(),
+                bad: false,
+            }
+        }
+    };
     vec![
         line(
             "Ready and due",
@@ -81,22 +96,16 @@ pub(super) fn backlog(gathered: &Gathered) -> Vec<Line> {
             oldest(metrics.activities.counts.oldest_timeout_overdue_at),
             metrics.activities.counts.timeout_overdue > 0,
         ),
-        line(
+        to_repair(
             "Repair: tasks",
             repair.existing_task_candidates,
-            format!(
-                "{} in the next pass, at most {}",
-                repair.selected_existing_task_candidates, policy.scan_limit
-            ),
+            repair.selected_existing_task_candidates,
             repair.existing_task_scan_limit_reached,
         ),
-        line(
+        to_repair(
             "Repair: runs without a task",
             repair.missing_task_candidates,
-            format!(
-                "{} in the next pass, at most {}",
-                repair.selected_missing_task_candidates, policy.scan_limit
-            ),
+            repair.selected_missing_task_candidates,
             repair.missing_task_scan_limit_reached,
         ),
     ]
