@@ -26,6 +26,7 @@ mod metrics_http;
 mod metrics_invariants;
 mod metrics_outage;
 mod metrics_plans;
+mod near_limits;
 mod queue_visibility;
 mod random_rows;
 mod reading;

@@ -9,8 +9,8 @@ use crate::{
     durable::engine_config::EngineConfig,
 };
 
-/// Runs shown per limit.
-const SHOWN: u32 = 20;
+/// Runs named per limit.
+const NAMED: usize = 20;
 
 counted! {
     /// One run with this many open.
@@ -21,11 +21,12 @@ counted! {
 }
 
 /// One limit with the runs that have reached its soft threshold, the fullest first.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct NearLimit {
     pub kind: &'static str,
-    pub limit: i64,
     pub runs: Vec<OpenCount>,
+    /// Whether there are others than those named.
+    pub more: bool,
 }
 
 /// Along `(status, …)`.
@@ -100,17 +101,15 @@ pub(super) async fn near(
     let percent = config.int("structural_limits.warning_threshold_percent");
     let mut near = Vec::new();
     for (kind, path, template) in KINDS {
-        let limit = config.int(path);
         let mut q = sql::statement(snapshot, scope, template);
-        let mut runs = Vec::new();
         // A limit that is off is asked for all the same: a pass always sends as many.
-        q.bind(threshold(limit, percent).unwrap_or(i64::MAX))
+        q.bind(threshold(config.int(path), percent).unwrap_or(i64::MAX))
             .push(" order by 2 desc, 1 limit ")
-            .bind(SHOWN);
-        for mut row in snapshot.fetch(q).await? {
-            runs.push(OpenCount::read(&mut row)?);
-        }
-        near.push(NearLimit { kind, limit, runs });
+            .bind(i64::try_from(NAMED + 1).unwrap_or(i64::MAX));
+        let mut runs = snapshot.fetch_as(q, OpenCount::read).await?;
+        let more = runs.len() > NAMED;
+        runs.truncate(NAMED);
+        near.push(NearLimit { kind, runs, more });
     }
     Ok(near)
 }
