@@ -257,10 +257,6 @@ async fn mysql(settings: &Settings) -> Result<Pool, DbError> {
                     )
                 };
                 connection.execute(plans).await?;
-                // A list gathered by a group would be cut off, without a word.
-                connection
-                    .execute("set session group_concat_max_len = 4294967295")
-                    .await?;
                 connection.execute(AssertSqlSafe(limit)).await?;
                 connection
                     .execute("set session transaction isolation level repeatable read")

@@ -137,7 +137,7 @@ macro_rules! largest {
 }
 
 /// All of that, and the runs of the week, in one pass.
-const PASS: &[&str] = &[concat!(
+const PASS: &str = concat!(
     "select ",
     largest!(),
     ", :list(",
@@ -145,23 +145,21 @@ const PASS: &[&str] = &[concat!(
     ":list_end filter (where ",
     matters!(),
     ") as entries from {workflow_run_summaries} where 1 = 1:and_ns"
-)];
+);
 
-/// MySQL hands out no text longer than a packet: a list for each of many groups, in a pass of its own.
-const PASSES: &[&str] = &[
-    concat!(
-        "select ",
-        largest!(),
-        " from {workflow_run_summaries} where 1 = 1:and_ns"
-    ),
-    concat!(
-        "select :list(",
-        entry!(),
-        ":list_end as entries from {workflow_run_summaries} where (",
-        matters!(),
-        "):and_ns group by workflow_type, status, status_bucket"
-    ),
-];
+/// MySQL cuts a list at the length of a packet, without a word: there the same comes in rows.
+const LARGEST: &str = concat!(
+    "select ",
+    largest!(),
+    " from {workflow_run_summaries} where 1 = 1:and_ns"
+);
+const ENTRIES: &str = concat!(
+    "select ",
+    entry!(),
+    " as entries from {workflow_run_summaries} where (",
+    matters!(),
+    "):and_ns"
+);
 
 pub(super) async fn count(
     snapshot: &mut Snapshot,
@@ -177,15 +175,16 @@ pub(super) async fn count(
     let long = row.opt_int("long_duration_ms")?.unwrap_or(0);
     let many = row.opt_int("many_exceptions")?.unwrap_or(0).max(1);
     let values = [("long", long.into()), ("many", many.into())];
-    let templates = match snapshot.dialect() {
-        Dialect::Sqlite | Dialect::Postgres => PASS,
-        Dialect::MySql => PASSES,
+    let in_one = snapshot.dialect() != Dialect::MySql;
+    let template = if in_one { PASS } else { LARGEST };
+    let q = sql::statement_with(snapshot, scope, template, &values);
+    row.0.extend(snapshot.fetch_one(q).await?);
+    let lists = if in_one {
+        Vec::from_iter(row.opt_text("entries")?)
+    } else {
+        sql::all(snapshot, scope, ENTRIES, |row| row.text("entries")).await?
     };
-    for template in templates {
-        let q = sql::statement_with(snapshot, scope, template, &values);
-        row.0.extend(snapshot.fetch(q).await?);
-    }
-    let week = Week::of(snapshot, row.texts("entries")?).await;
+    let week = Week::of(snapshot, lists).await;
     let total = row.int("total")?;
     let other: i64 = statuses.iter().map(|group| group.runs).sum();
     if total > other {
@@ -304,15 +303,11 @@ impl Merged {
     }
 
     fn opt_text(&mut self, column: &'static str) -> Result<Option<String>, DbError> {
-        Ok(self.texts(column)?.pop())
-    }
-
-    /// Of every row that has such a column.
-    fn texts(&mut self, column: &'static str) -> Result<Vec<String>, DbError> {
-        let rows = self.0.iter_mut();
-        rows.filter(|row| row.cells().any(|(name, _)| name == column))
-            .filter_map(|row| row.opt_text(column).transpose())
-            .collect()
+        let found = self
+            .row(column)
+            .map(|row| row.opt_text(column))
+            .transpose()?;
+        Ok(found.flatten())
     }
 
     fn int(&mut self, column: &'static str) -> Result<i64, DbError> {

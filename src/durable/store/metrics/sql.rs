@@ -179,9 +179,10 @@ fn spelling(dialect: Dialect, word: &str) -> &'static str {
         // Keeps SQLite from an index on a column that nearly all rows share, and from trying at
         // every row whether the text of a time is a number.
         "plain" => dialect.pick("+", "", ""),
-        // `:list(…:list_end` is all values that are not null, one after the other;
-        "list" => dialect.pick("group_concat", "string_agg", "group_concat"),
-        "list_end" => dialect.pick(", '\u{1e}')", ", '\u{1e}')", " separator '\u{1e}')"),
+        // `:list(…:list_end` is all values that are not null, one after the other: not on MySQL,
+        // which would cut the text;
+        "list" => dialect.pick("group_concat", "string_agg", ""),
+        "list_end" => dialect.pick(", '\u{1e}')", ", '\u{1e}')", ""),
         // `:join(… :glue …)` one text of several.
         "join" => dialect.pick("concat", "", "concat"),
         "glue" => dialect.pick(",", "||", ","),
