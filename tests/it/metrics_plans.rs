@@ -4,15 +4,16 @@
 use std::collections::BTreeMap;
 
 use plimsoll::{
-    db::{Dialect, recorded},
+    db::{Db, Dialect, Statement, recorded},
     durable::{
         engine_config::EngineConfig,
-        store::metrics::{self, Sections},
+        store::metrics::{self, Scope, Sections, rows, sweep},
     },
 };
 
 use crate::{
-    list_plans::explain,
+    list_plans::{explain, script},
+    queue_visibility,
     rig::{self, TestDb},
     shop::{fill_short, now},
 };
@@ -53,15 +54,7 @@ async fn pass(db: TestDb) {
         let (counted, sent) = Box::pin(recorded(count)).await;
         counted.expect("a pass");
         snapshot.end().await;
-        let mut whole: BTreeMap<String, usize> = BTreeMap::new();
-        for statement in sent {
-            let plan = explain(&db.read_only, &statement).await;
-            for table in plan.lines().filter_map(|line| line.strip_prefix("SCAN ")) {
-                if !table.contains(" USING ") && table != "CONSTANT ROW" {
-                    *whole.entry(table.to_owned()).or_default() += 1;
-                }
-            }
-        }
+        let whole = read_whole(&db.read_only, sent).await;
         let whole: Vec<_> = whole
             .iter()
             .map(|(table, n)| (table.as_str(), *n))
@@ -72,4 +65,89 @@ async fn pass(db: TestDb) {
         }
         assert_eq!(whole, expected, "{namespace:?}");
     }
+}
+
+/// Tables these statements read from end to end, and how often.
+async fn read_whole(db: &Db, sent: Vec<Statement>) -> BTreeMap<String, usize> {
+    let mut whole: BTreeMap<String, usize> = BTreeMap::new();
+    for table in scanned(db, sent).await {
+        if !table.contains(" USING ") {
+            *whole.entry(table).or_default() += 1;
+        }
+    }
+    whole
+}
+
+/// What they go through without a key to begin with, be it along an index.
+async fn scanned(db: &Db, sent: Vec<Statement>) -> Vec<String> {
+    let mut scanned = Vec::new();
+    for statement in sent {
+        let plan = explain(db, &statement).await;
+        let lines = plan.lines().filter_map(|line| line.strip_prefix("SCAN "));
+        scanned.extend(
+            lines
+                .filter(|table| *table != "CONSTANT ROW")
+                .map(str::to_owned),
+        );
+    }
+    scanned
+}
+
+/// However many runs there are, a step of a walk is as long as its bounds say: so is the last, which
+/// has no end to look up to. Of heartbeats it reads the newest, up to a limit.
+#[tokio::test]
+async fn a_step_of_a_walk_reads_its_own_runs_alone() {
+    rig::on(Dialect::Sqlite, |db| async move {
+        fill_short(&db).await;
+        let config = EngineConfig::defaults();
+        for namespace in [None, Some("production")] {
+            let scope = Scope::new(now(), &config, namespace);
+            let mut snapshot = db.read_only.snapshot().await.unwrap();
+            let step = rows::row_stretch(&mut snapshot, &scope, Some("01"));
+            let (counted, mut sent) = Box::pin(recorded(step)).await;
+            counted.expect("rows");
+            let step = sweep::stretch(&mut snapshot, &scope, Some("01"));
+            let (read, histories) = Box::pin(recorded(step)).await;
+            assert!(read.expect("histories").runs.len() > 10);
+            snapshot.end().await;
+            sent.extend(histories);
+            assert!(sent.len() > 20, "{}", sent.len());
+            let scanned = scanned(&db.read_only, sent).await;
+            let heartbeats = "workflow_worker_compatibility_heartbeats USING INDEX \
+                              workflow_worker_compatibility_heartbeats_expires_at_index";
+            assert_eq!(scanned, [heartbeats], "{namespace:?}");
+        }
+    })
+    .await;
+}
+
+/// Queues are counted along the index on their namespace.
+#[tokio::test]
+async fn queues_are_counted_along_their_namespace() {
+    rig::on(Dialect::Sqlite, |db| async move {
+        fill_short(&db).await;
+        script(&db, queue_visibility::TABLES).await;
+        let config = EngineConfig::defaults();
+        let scope = Scope::new(now(), &config, Some("production"));
+        let mut snapshot = db.read_only.snapshot().await.unwrap();
+        let queues = metrics::queues(&mut snapshot, &scope);
+        let (counted, sent) = Box::pin(recorded(queues)).await;
+        assert!(counted.expect("queues").registered.is_some());
+        snapshot.end().await;
+        assert_eq!(sent.len(), 8);
+        let mut scanned = scanned(&db.read_only, sent).await;
+        // What a subquery found.
+        scanned.retain(|table| table != "ranked" && !table.starts_with("(subquery"));
+        assert_eq!(
+            scanned,
+            [
+                // Which tables there are.
+                "sqlite_master",
+                // A row per worker and per decision, in tables whose indexes are the server's own.
+                "workflow_worker_registrations",
+                "workflow_worker_build_id_rollouts",
+            ]
+        );
+    })
+    .await;
 }

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The server's own tables, as far as they are read.
-const TABLES: &str = "create table {workflow_worker_registrations} (worker_id varchar(191) not null, \
+pub const TABLES: &str = "create table {workflow_worker_registrations} (worker_id varchar(191) not null, \
     namespace varchar(128), task_queue varchar(191), runtime varchar(191), sdk_version varchar(191), \
     build_id varchar(191), supported_workflow_types json, supported_activity_types json, \
     max_concurrent_workflow_tasks integer, max_concurrent_activity_tasks integer, \

@@ -359,7 +359,15 @@ impl Tables<'_> {
         self.push_owner(&mut q, key);
         q.push(" from {").push(T::TABLE).push("} where ");
         self.which.push(&mut q, key);
-        q.push(end);
+        match (self.which, end.strip_prefix(" order by ")) {
+            // Run by run: a planner may rather walk all rows there are in the order asked for.
+            (Which::Range { .. }, Some(order)) => {
+                q.push(" order by ").push(key).push(", ").push(order);
+            }
+            _ => {
+                q.push(end);
+            }
+        }
         let (extent, room, lots) = (self.extent, self.room, lots.clone());
         match self.which {
             Which::One(id) => {
