@@ -171,7 +171,11 @@ on_every_database! {
         // Each queue by itself: one has a poller, two have none.
         let alone = alert(&health, "queue_backlog_without_pollers").unwrap();
         assert_eq!((&alone["queues"], &alone["backlog_count"], &alone["status"]), (&json!(["lone", "mail"]), &json!(2), &json!("error")));
+        assert_eq!(alone["max_age_ms"], 300_000);
+        let repair = alert(&health, "queue_repair_candidates").unwrap();
+        assert_eq!((&repair["candidate_count"], &repair["max_age_ms"]), (&json!(4), &json!(300_000)));
         let stale = alert(&health, "queue_stale_pollers").unwrap();
+        assert_eq!(stale.get("max_age_ms"), None);
         assert_eq!((&stale["queues"], &stale["stale_poller_count"]), (&json!(["mail", "orders"]), &json!(2)));
         assert!(alert(&health, "queue_visibility_unavailable").is_none());
 

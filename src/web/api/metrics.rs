@@ -302,23 +302,30 @@ fn queue_alerts(gathered: &Gathered) -> Vec<Value> {
             "error",
             "Tasks wait and nobody polls their queue",
             ("backlog_count", BACKLOG),
+            &[("/stats/approximate_backlog_age_seconds", 1_000)][..],
         ),
         (
             "queue_stale_pollers",
             "warning",
             "Pollers fell silent",
             ("stale_poller_count", STALE),
+            &[],
         ),
         (
             "queue_repair_candidates",
             "warning",
             "Queues with tasks to repair",
             ("candidate_count", REPAIR),
+            &[
+                ("/repair/max_dispatch_failed_age_ms", 1),
+                ("/repair/max_lease_expired_age_ms", 1),
+                ("/repair/max_dispatch_overdue_age_ms", 1),
+            ],
         ),
     ];
     rules
         .into_iter()
-        .filter_map(|(key, status, title, (sum, pointer))| {
+        .filter_map(|(key, status, title, (sum, pointer), ages)| {
             let polled = |queue: &Value| pointer == BACKLOG && count(queue, POLLERS) > 0;
             let having: Vec<&Value> = queues
                 .into_iter()
@@ -327,8 +334,13 @@ fn queue_alerts(gathered: &Gathered) -> Vec<Value> {
                 .collect();
             let names: Vec<&Value> = having.iter().map(|queue| &queue["name"]).collect();
             let total: i64 = having.iter().map(|queue| count(queue, pointer)).sum();
+            let oldest = having.iter().filter_map(|queue| {
+                let ages = ages.iter();
+                ages.map(|(pointer, ms)| count(queue, pointer) * ms).max()
+            });
+            let oldest = oldest.max();
             (!names.is_empty()).then(|| {
-                json!({
+                let mut alert = json!({
                     "key": key,
                     "source": "queue_visibility",
                     "status": status,
@@ -338,7 +350,11 @@ fn queue_alerts(gathered: &Gathered) -> Vec<Value> {
                     "queue_count": names.len(),
                     "queues": names,
                     sum: total,
-                })
+                });
+                if let Some(ms) = oldest {
+                    alert["max_age_ms"] = json!(ms);
+                }
+                alert
             })
         })
         .collect()
