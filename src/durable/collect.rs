@@ -87,26 +87,61 @@ pub struct Coverage {
     pub complete: bool,
     /// Runs they are of.
     pub runs: i64,
+    /// Passes that took.
+    pub passes: i64,
     /// When the first and the last of those runs was read.
     pub from: Stamp,
     pub until: Stamp,
 }
 
 impl Coverage {
-    pub fn document(&self, bounds: Bounds) -> Value {
+    /// How the numbers that rest on a walk came to be, and how old they can be.
+    pub fn document(&self, now: DateTime<Utc>, bounds: Bounds, lap: LapTime) -> Value {
         json!({
+            "how": "Each pass reads the next runs in the order of their ids and adds them up. \
+                    The numbers are those of the last lap that reached the end; during the first, \
+                    of the runs read so far.",
             "complete": self.complete,
             "runs": self.runs,
+            "passes": self.passes,
             "read_from": self.from,
             "read_until": self.until,
+            "oldest_age_ms": self.from.age(now).num_milliseconds().max(0),
             "whole_fleet_up_to": bounds.whole_fleet,
             "runs_per_pass": bounds.runs,
             "events_per_pass": bounds.events,
+            "passes_per_lap": lap.passes,
+            "lap_seconds": lap.takes.as_secs(),
         })
     }
 
     fn looked_at(&self) -> Option<i64> {
         (!self.complete).then_some(self.runs)
+    }
+}
+
+/// How long a walk over all runs takes at the fleet's present size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LapTime {
+    /// At most.
+    pub passes: i64,
+    pub takes: Duration,
+}
+
+impl Gathered {
+    /// Of a walk within these bounds, with this long from one pass to the next.
+    pub fn lap_time(&self, bounds: Bounds, pace: Duration) -> LapTime {
+        let counts = &self.counted.run_table;
+        // A walk goes through all runs, whichever it counts. Their events are known of those
+        // counted; the others have as many each.
+        let runs = counts.runs_of_all_namespaces.unwrap_or(counts.runs);
+        let counted = self.metrics.history.events;
+        let events = counted.saturating_mul(runs) / self.rows.runs.max(1);
+        let passes = bounds.passes_per_lap(runs, events);
+        LapTime {
+            passes,
+            takes: pace.saturating_mul(u32::try_from(passes).unwrap_or(u32::MAX)),
+        }
     }
 }
 
@@ -122,6 +157,7 @@ pub struct Walk {
 struct Lap<S> {
     after: Option<String>,
     began: Option<Stamp>,
+    passes: i64,
     so_far: S,
     whole: Option<(S, Coverage)>,
 }
@@ -130,12 +166,14 @@ impl<S: Clone + Default> Lap<S> {
     /// Goes on to where the stretch just added ended; at the end of the walk the sums are whole.
     fn reach(&mut self, until: Option<String>, runs: fn(&S) -> i64, now: DateTime<Utc>) {
         let from = *self.began.get_or_insert(Stamp(now));
+        self.passes += 1;
         self.after = until;
         if self.after.is_none() {
             let sums = std::mem::take(&mut self.so_far);
             let coverage = Coverage {
                 complete: true,
                 runs: runs(&sums),
+                passes: std::mem::take(&mut self.passes),
                 from,
                 until: Stamp(now),
             };
@@ -153,6 +191,7 @@ impl<S: Clone + Default> Lap<S> {
                 Coverage {
                     complete: false,
                     runs: runs(&self.so_far),
+                    passes: self.passes,
                     from: self.began.unwrap_or(Stamp(now)),
                     until: Stamp(now),
                 },

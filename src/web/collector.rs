@@ -175,6 +175,12 @@ impl Collector {
         self.0.options.namespace.as_deref()
     }
 
+    /// How long from one pass to the next, at the speed of this one.
+    pub fn pace(&self, latest: &Latest) -> Duration {
+        let took = latest.gathered.took;
+        took + rest(self.0.options.interval, took, None)
+    }
+
     pub fn engine(&self) -> &EngineConfig {
         &self.0.engine
     }

@@ -136,6 +136,38 @@ on_every_database! {
         let message = |n: usize| health["checks"][n]["message"].as_str().unwrap().to_owned();
         assert!(message(3).ends_with("Of 1200 runs 250 were looked at so far."), "{}", message(3));
         assert!(!message(2).contains("so far"), "{}", message(2));
+
+        // How long that takes is said: five passes an hour apart, and one for what goes faster.
+        let lap = |name: &str| {
+            let walk = &health["plimsoll"][name];
+            (walk["passes"].clone(), walk["passes_per_lap"].clone(), walk["lap_seconds"].as_i64().unwrap() / 3_600)
+        };
+        assert_eq!(lap("swept"), (json!(1), json!(5), 5));
+        assert_eq!(lap("rows_swept"), (json!(1), json!(1), 1));
+        let page = server.get("/waterline/").await.text();
+        assert!(page.contains("stored projections compared for 250 of 1,200 runs so far; a lap takes up to 5 h"));
+    }
+
+    /// The first of them may have been read long before the last.
+    async fn a_walk_tells_how_old_its_oldest_part_is(db: TestDb) {
+        let rows = (0..1_200).flat_map(|n| [summary(n), run_of(n)]).collect();
+        write(&db.writable, rows, |_| ()).await.unwrap();
+        let config = EngineConfig::defaults();
+        let mut walk = Walk::default();
+        let mut last = None;
+        for pass in 0..5 {
+            let at = now() + chrono::TimeDelta::minutes(pass);
+            let limit = Duration::from_mins(2);
+            last = Some(gather(&db.read_only, at, &config, None, &mut walk, limit).await.unwrap());
+        }
+        let gathered = last.unwrap();
+        let lap = gathered.lap_time(sweep::BOUNDS, Duration::from_mins(1));
+        assert_eq!((lap.passes, lap.takes), (5, Duration::from_mins(5)));
+        let now = now() + chrono::TimeDelta::minutes(7);
+        let told = gathered.histories.document(now, sweep::BOUNDS, lap);
+        assert_eq!((&told["complete"], &told["runs"], &told["passes"]), (&json!(true), &json!(1_200), &json!(5)));
+        assert_eq!(told["oldest_age_ms"], 7 * 60_000);
+        assert_eq!(told["read_until"], "2026-11-15T12:04:00.000000Z");
     }
 
     /// One namespace: its own runs, and no repair, as in the engine.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     durable::{
-        collect::Gathered,
+        collect::{Coverage, Gathered},
         engine_config::EngineConfig,
         metrics::{
             backend::readiness_contract,
@@ -107,11 +107,17 @@ async fn answer(
     asked: &Asked,
     document: impl Fn(&Latest) -> (StatusCode, &str),
 ) -> Result<Response, AppError> {
-    let (latest, standing) = app.collector()?.latest(asked.fresh()).await?;
+    let collector = app.collector()?;
+    let (latest, standing) = collector.latest(asked.fresh()).await?;
     let (status, document) = document(&latest);
+    let now = app.clock.now();
+    let walked = |coverage: &Coverage, bounds| {
+        let lap = latest.gathered.lap_time(bounds, collector.pace(&latest));
+        coverage.document(now, bounds, lap)
+    };
     let ours = json!({
         "generated_at": Stamp(latest.at),
-        "age_ms": age_ms(app.clock.now(), latest.at),
+        "age_ms": age_ms(now, latest.at),
         "failing_since": standing.failing.as_ref().map(|failing| Stamp(failing.since)),
         "failing_because": standing.failing.as_ref().map(|failing| {
             let (what, more) = failing.words();
@@ -120,8 +126,8 @@ async fn answer(
         "passes": standing.passes(),
         "pass_duration_ms": latest.gathered.took.as_secs_f64() * 1e3,
         "pass_statements": latest.gathered.statements,
-        "rows_swept": latest.gathered.rows.document(rows::BOUNDS),
-        "swept": latest.gathered.histories.document(sweep::BOUNDS),
+        "rows_swept": walked(&latest.gathered.rows, rows::BOUNDS),
+        "swept": walked(&latest.gathered.histories, sweep::BOUNDS),
         "settings_not_understood": nonsense(app),
     });
     let body = format!("{document},\"plimsoll\":{ours}}}");

@@ -8,11 +8,14 @@ mod tiles;
 mod types;
 mod workers;
 
+use std::time::Duration;
+
 use askama::Template;
 use axum::{
     extract::State,
     response::{Html, IntoResponse as _, Response},
 };
+use chrono::TimeDelta;
 
 use self::{
     attention::{Item, attention},
@@ -27,6 +30,7 @@ use crate::{
     durable::{
         collect::Gathered,
         metrics::health::{Check, Status},
+        store::metrics::sweep,
         stored::Stamp,
     },
     run::tag::{Mark, Tag, Tone},
@@ -92,8 +96,9 @@ struct CheckView {
 
 pub async fn show(State(app): State<App>, layout: Layout) -> Result<Response, AppError> {
     let layout = layout.title("Overview").at(Nav::Overview);
-    let (latest, standing) = app.collector()?.latest(false).await?;
-    let body = body(&layout, &latest, &standing);
+    let collector = app.collector()?;
+    let (latest, standing) = collector.latest(false).await?;
+    let body = body(&layout, &latest, &standing, collector.pace(&latest));
     let html = if layout.partial {
         OverviewPart { body }.render()
     } else {
@@ -103,7 +108,7 @@ pub async fn show(State(app): State<App>, layout: Layout) -> Result<Response, Ap
     Ok(Html(html).into_response())
 }
 
-fn body(layout: &Layout, latest: &Latest, standing: &Standing) -> Body {
+fn body(layout: &Layout, latest: &Latest, standing: &Standing, pace: Duration) -> Body {
     let gathered = &latest.gathered;
     let namespace = gathered.counted.namespace.clone();
     let not_ok = |check: &&Check| check.status != Status::Ok;
@@ -140,7 +145,7 @@ fn body(layout: &Layout, latest: &Latest, standing: &Standing) -> Body {
         workers: workers(layout, gathered),
         workers_line: workers_line(gathered),
         limits: limits(layout, gathered),
-        coverage: coverage(gathered),
+        coverage: coverage(layout, gathered, pace),
         namespace,
     }
 }
@@ -182,16 +187,24 @@ fn oldest_note(gathered: &Gathered, at: Option<Stamp>) -> String {
     age(gathered, at).map_or_else(String::new, |age| format!("oldest {age}"))
 }
 
-fn coverage(gathered: &Gathered) -> String {
-    let all = number(gathered.counted.run_table.runs);
-    match (&gathered.rows, &gathered.histories) {
-        (_, histories) if histories.complete => {
-            format!("Stored projections compared for all {all} runs.")
-        }
-        (rows, histories) => format!(
-            "Rows counted for {} and stored projections compared for {} of {all} runs so far; the walks go on.",
-            number(rows.runs),
-            number(histories.runs)
-        ),
+/// How much of the fleet the checks of stored projections speak for, and how new that is.
+fn coverage(layout: &Layout, gathered: &Gathered, pace: Duration) -> String {
+    let (rows, histories) = (&gathered.rows, &gathered.histories);
+    let read = number(histories.runs);
+    if histories.complete && histories.passes == 1 {
+        return format!("Stored projections compared for all {read} runs.");
     }
+    let lap = gathered.lap_time(sweep::BOUNDS, pace).takes;
+    let lap = format::duration(TimeDelta::from_std(lap).unwrap_or(TimeDelta::MAX));
+    if histories.complete {
+        let Moment { relative, .. } = layout.moment(histories.from.0);
+        return format!(
+            "Stored projections compared for all {read} runs, the first of them {relative}; a lap takes up to {lap}."
+        );
+    }
+    format!(
+        "Rows counted for {} and stored projections compared for {read} of {} runs so far; a lap takes up to {lap}.",
+        number(rows.runs),
+        number(gathered.counted.run_table.runs),
+    )
 }

@@ -129,6 +129,11 @@ fn insert(q: &mut Statement, scope: &Scope<'_>, word: &str) {
             Some(namespace) => q.push(" and s.namespace = ").bind(namespace),
             None => q,
         },
+        // Without a namespace they are counted already.
+        "runs_beside" => q.push(match scope.namespace {
+            Some(_) => "(select count(*) from {workflow_runs})",
+            None => "null",
+        }),
         "and_ns_x" => match scope.namespace {
             Some(namespace) => q
                 .push(

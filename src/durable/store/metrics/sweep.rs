@@ -23,6 +23,19 @@ pub struct Bounds {
     pub events: i64,
 }
 
+impl Bounds {
+    /// Passes a walk over so many runs with so many events takes, at most: each ends with its share
+    /// of runs or of events.
+    pub fn passes_per_lap(self, runs: i64, events: i64) -> i64 {
+        let runs = if runs <= i64::from(self.whole_fleet) {
+            0
+        } else {
+            runs / i64::from(self.runs)
+        };
+        runs + events / self.events + 1
+    }
+}
+
 /// Of the walk that reads every run's history.
 pub const BOUNDS: Bounds = Bounds {
     whole_fleet: 1_000,
@@ -83,4 +96,22 @@ pub(super) async fn end_of_stretch(
         events = events.saturating_add(row.opt_int("last_history_sequence")?.unwrap_or(0));
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lap_takes_as_many_passes_as_runs_and_events_ask_for() {
+        for (runs, events, passes) in [
+            (0, 0, 1),
+            (1_000, 5_000, 1),
+            (1_001, 5_000, 5),
+            (1_000_000, 5_000_000, 4_101),
+            (900, 120_000, 3),
+        ] {
+            assert_eq!(BOUNDS.passes_per_lap(runs, events), passes, "{runs} runs");
+        }
+    }
 }

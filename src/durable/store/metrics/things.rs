@@ -25,6 +25,7 @@ counted! {
     /// Runs, and the accepted starts of those that have not begun.
     RunTableCounts {
         runs: int,
+        runs_of_all_namespaces: opt_int,
         active_sticky_runs: int,
         pending_commands: int,
         oldest_accepted_at: time,
@@ -70,6 +71,7 @@ macro_rules! start_of {
 /// status: from the few runs that are pending to their commands, not the other way round.
 const RUN_TABLE: &str = concat!(
     "select (select count(*) from {workflow_runs} r where 1 = 1:and_ns_r) as runs, \
+     :runs_beside as runs_of_all_namespaces, \
      (select count(*) from {workflow_runs} r where r.sticky_until > :now and r.sticky_worker_id is not null \
        and r.status not in ('completed', 'failed', 'cancelled', 'terminated'):and_ns_r) as active_sticky_runs, \
      cast(sum(",
