@@ -28,7 +28,7 @@ use crate::{
     list_plans::script,
     metrics_invariants::invariants,
     rig::{TestDb, on_every_database},
-    shop::{fill, now, run_of, server, summary},
+    shop::{engine, fill, now, run_of, server, summary},
 };
 
 /// The product over the shop's clock, gathering only when asked to.
@@ -225,6 +225,42 @@ on_every_database! {
         assert_eq!(listed(&server(&db.read_only)).await.len(), 5);
     }
 
+    /// So do those that nothing of the shop is in: a storm of retries, and many failures in an hour.
+    async fn trouble_of_the_last_hour_is_listed(db: TestDb) {
+        let minutes = |n: i64| now() - chrono::TimeDelta::minutes(n);
+        let ended = |n: u32, status: &str, at| {
+            let mut row = summary(n).time("closed_at", at);
+            row.replace("status", status);
+            row.replace("status_bucket", if status == "completed" { "completed" } else { "failed" });
+            row.replace("liveness_state", "closed");
+            row
+        };
+        let retried = |n: u32, exceptions: i64, at: chrono::DateTime<chrono::Utc>| {
+            let mut row = fresh(n);
+            row.replace("exception_count", exceptions);
+            row.replace("updated_at", at.naive_utc());
+            row
+        };
+        let rows = vec![
+            ended(0, "completed", minutes(5)),
+            // At the hour's very end, and a moment before it.
+            ended(1, "failed", minutes(60)),
+            ended(2, "failed", minutes(60) - chrono::TimeDelta::microseconds(1)),
+            ended(3, "cancelled", minutes(5)),
+            retried(20, 10, minutes(59)),
+            retried(21, 12, minutes(61)),
+            retried(22, 9, minutes(1)),
+            retried(23, 99, minutes(1)),
+        ];
+        write(&db.writable, rows, |_| ()).await.unwrap();
+        let items = listed(&server(&db.read_only)).await;
+        assert_eq!(items, [("/waterline/runs?attention=retry_storm".to_owned(), 2)], "nine closed are too few");
+        let rows = (4..12).map(|n| ended(n, "failed", minutes(30))).collect();
+        write(&db.writable, rows, |_| ()).await.unwrap();
+        let items = listed(&server(&db.read_only)).await;
+        assert_eq!(items[1..], [("/waterline/runs?attention=failed_past_hour".to_owned(), 9)]);
+    }
+
     /// A worker that fell silent is named where the overview says so.
     async fn a_silent_worker_is_named(db: TestDb) {
         let beat = |id: &str, seconds: i64| {
@@ -243,6 +279,28 @@ on_every_database! {
         let workers = page.split("id=\"workers\"").nth(1).unwrap().split("</section>").next().unwrap();
         assert!(workers.contains("worker-live") && workers.contains("worker-silent"), "{workers}");
         assert!(workers.contains("silent</") && !workers.contains("worker-gone"), "{workers}");
+    }
+
+    /// 503 exactly when a check says error; a warning is none.
+    async fn health_is_503_on_an_error_alone(db: TestDb) {
+        for (mode, code, status) in [("warn", 200, "warning"), ("fail", 503, "error")] {
+            let engine = engine(&json!({
+                "compatibility": { "current": "v7" },
+                "fleet": { "validation_mode": mode },
+            }));
+            let app = App::new(Settings {
+                clock: Clock::Frozen(now()),
+                db: Some(db.read_only.clone()),
+                engine,
+                ..Settings::default()
+            });
+            let response = TestServer::new(routes::router(app)).get("/waterline/api/v2/health").await;
+            assert_eq!(response.status_code(), code, "{mode}");
+            let document: Value = response.json();
+            assert_eq!((&document["status"], &document["healthy"]), (&json!(status), &json!(code == 200)));
+            assert_eq!(document["categories"]["correctness"]["status"], status);
+            assert_eq!(document["coordination_alerts"][0]["key"], "worker_compatibility");
+        }
     }
 
     /// The hours of the week are those of the application's clock.

@@ -274,6 +274,8 @@ pub fn invariants(stats: &Value, namespace: Option<&str>) {
         let sum: i64 = series.iter().map(|n| n.as_i64().unwrap()).sum();
         assert_eq!(sum, trend("week"), "15");
     }
+    let hours = stats["fleet_trends_series"]["timestamps"].as_array();
+    assert_eq!(hours.unwrap().len(), 169, "15");
     let w = |key: &str| m(&format!("/workers/{key}"));
     assert!(
         w("active_workers_supporting_required") <= w("active_workers"),
