@@ -85,6 +85,27 @@ describe('overview', () => {
     });
   });
 
+  it('asks seldom while nobody can see it, and at once when somebody does', async () => {
+    await demo.withPage({}, async (page, base) => {
+      let asked = 0;
+      page.on('request', (request) => {
+        if (request.headers()['hx-request'] === 'true') asked += 1;
+      });
+      await page.clock.install();
+      await page.goto(`${base}/`);
+      await page.evaluate(() => Object.defineProperty(document, 'hidden', { configurable: true, get: () => true }));
+      await page.clock.runFor(45_000);
+      assert.equal(asked, 0);
+      await page.clock.runFor(16_000);
+      await eventually(() => assert.equal(asked, 1));
+      await page.clock.runFor(20_000);
+      assert.equal(asked, 1);
+      await page.evaluate(() => delete document.hidden);
+      await page.clock.runFor(1_000);
+      await eventually(() => assert.equal(asked, 2));
+    });
+  });
+
   it('keeps the last numbers while the database is away, says so, and goes on by itself', async () => {
     const seeded = await startSeeded({ runs: '300' });
     await seeded.withPage({}, async (page, base) => {
