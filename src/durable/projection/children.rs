@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{
     authority,
-    context::Context,
+    context::{Context, millis},
     current_run,
     parallel::{self, GroupStep, ParallelGroup},
     related::Related,
@@ -262,7 +262,7 @@ fn newest_link<'a>(links: &[&'a LinkRow], related: &Related<'_>) -> Option<&'a L
         let number = related
             .run(&link.child_workflow_run_id)
             .map_or(0, |run| run.run.run_number);
-        let created = link.created_at.map_or(0, |at| at.timestamp_millis());
+        let created = link.created_at.map_or(0, millis);
         Reverse((number, created, link.id.as_str()))
     })
 }

@@ -9,7 +9,10 @@ use std::{
 
 use serde::Serialize;
 
-use super::{context::Context, related::Related};
+use super::{
+    context::{Context, millis},
+    related::Related,
+};
 use crate::durable::{
     store::snapshot::RelatedRun,
     stored::{ClosedReason, RunStatus, StatusBucket},
@@ -66,8 +69,8 @@ fn chain_tails<'a>(runs: &[&'a RelatedRun]) -> Vec<&'a RelatedRun> {
 fn newest<'a>(runs: &[&'a RelatedRun]) -> Option<&'a RelatedRun> {
     runs.iter().copied().min_by_key(|other| {
         let run = &other.run;
-        let created = run.created_at.map_or(0, |at| at.timestamp_millis());
-        let started = run.started_at.map_or(created, |at| at.timestamp_millis());
+        let created = run.created_at.map_or(0, millis);
+        let started = run.started_at.map_or(created, millis);
         Reverse((run.run_number, started, created, run.id.as_str()))
     })
 }

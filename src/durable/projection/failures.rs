@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{
     activities::Activity,
     authority,
-    context::{Context, ts},
+    context::{Context, millis, ts},
     exception::{self, ExceptionPayload, Resolution},
     trace,
 };
@@ -272,7 +272,7 @@ fn gathered(
 pub fn order(failure: &Failure) -> (i64, i64, &str) {
     (
         failure.event_sequence.unwrap_or(i64::MAX),
-        failure.created_at.map_or(0, |at| at.timestamp_millis()),
+        failure.created_at.map_or(0, millis),
         &failure.id,
     )
 }

@@ -11,7 +11,10 @@ pub mod updates;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::{context::ts, parallel::ParallelGroup};
+use super::{
+    context::{millis, ts},
+    parallel::ParallelGroup,
+};
 use crate::durable::arrange::arrange;
 
 /// One wait, with the keys the engine's JSON has for every kind, and those of its own kind.
@@ -130,7 +133,7 @@ pub fn order(wait: &Wait) -> (u8, i64, &str) {
             "cancelled" => 2,
             _ => 3,
         },
-        wait.opened_at.map_or(i64::MAX, |at| at.timestamp_millis()),
+        wait.opened_at.map_or(i64::MAX, millis),
         &wait.id,
     )
 }
@@ -195,8 +198,10 @@ mod tests {
             opened_at: opened_at.map(|at| at.parse().expect("a valid time")),
             ..Wait::default()
         };
-        let early = Some("2026-11-15T12:00:00.000100Z");
-        let same_millisecond = Some("2026-11-15T12:00:00.000900Z");
+        // The engine rounds to milliseconds: what falls into one is told apart by id.
+        let early = Some("2026-11-15T12:00:00.000600Z");
+        let same_millisecond = Some("2026-11-15T12:00:00.001400Z");
+        let next_millisecond = Some("2026-11-15T12:00:00.001600Z");
         let late = Some("2026-11-15T12:00:01Z");
         let waits = assemble(vec![
             wait("h", "unsupported", early),
@@ -204,11 +209,12 @@ mod tests {
             wait("f", "resolved", early),
             wait("d", "open", None),
             wait("c", "open", late),
+            wait("2", "open", next_millisecond),
             wait("b", "open", early),
             wait("a", "open", same_millisecond),
         ]);
         let order: String = waits.iter().map(|wait| wait.id.as_str()).collect();
-        assert_eq!(order, "abcdfgh");
-        assert_eq!(open_wait_count(&waits), 4);
+        assert_eq!(order, "ab2cdfgh");
+        assert_eq!(open_wait_count(&waits), 5);
     }
 }

@@ -5,7 +5,10 @@ use serde::Serialize;
 
 use super::{Wait, open_wait_count};
 use crate::durable::{
-    projection::{context::Context, tasks::payload_of},
+    projection::{
+        context::{Context, millis},
+        tasks::payload_of,
+    },
     stored::{TaskRow, TaskType},
 };
 
@@ -69,9 +72,8 @@ fn first_workflow_task<'a>(tasks: &'a [TaskRow], next: Option<&str>) -> Option<&
             let replay_blocked = *payload_of(task).replay_blocked == Some(true);
             (
                 !replay_blocked,
-                task.available_at
-                    .map_or(i64::MAX, |at| at.timestamp_millis()),
-                task.created_at.map_or(i64::MAX, |at| at.timestamp_millis()),
+                task.available_at.map_or(i64::MAX, millis),
+                task.created_at.map_or(i64::MAX, millis),
                 task.id.as_str(),
             )
         })
