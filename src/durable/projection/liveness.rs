@@ -15,6 +15,7 @@ use super::{
     tasks::{Task, payload_of},
     timers::Timer,
     transport::{Health, Patience},
+    updates::Update,
     waits::{OfKind, Wait, conditions::ConditionWait, signals::SignalWait},
 };
 use crate::durable::stored::{
@@ -30,6 +31,8 @@ pub struct Evidence<'a> {
     pub signal_waits: &'a [SignalWait],
     pub children: &'a [Child<'a>],
     pub signals: &'a [Signal],
+    /// In the order their commands were taken in.
+    pub updates: &'a [Update],
     pub waits: &'a [Wait],
     pub tasks: &'a [Task],
 }
@@ -231,10 +234,11 @@ impl<'a> Judge<'a> {
             .filter(open)
             .find(|activity| activity.history_authority != authority::OPEN_FALLBACK);
         let update = e
-            .waits
+            .updates
             .iter()
             .filter(|_| activity.is_none())
-            .find(|wait| wait.is_open() && matches!(&wait.of_kind, OfKind::Update { ordering_state, .. } if ordering_state != "queued"));
+            .filter(|update| update.ordering_state == "ready")
+            .find_map(|update| e.waits.iter().find(|wait| is_wait_for(wait, update)));
         let update_task = update
             .and_then(|wait| wait.task_id.as_deref())
             .and_then(|id| e.tasks.iter().find(|task| task.id == id && task.is_open));
@@ -614,9 +618,47 @@ impl<'a> Judge<'a> {
     }
 }
 
+/// Waits are listed by when they began, and two updates may be taken in at one moment.
+fn is_wait_for(wait: &Wait, update: &Update) -> bool {
+    let OfKind::Update { update_id, .. } = &wait.of_kind else {
+        return false;
+    };
+    (update_id, &wait.command_id) == (&update.id, &update.command_id)
+}
+
 fn child_wait_id(child: &Child<'_>) -> String {
     match &child.child_call_id {
         Some(id) => format!("child:{id}"),
         None => format!("child:{}", child.sequence),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::durable::{
+        projection::{
+            Projected,
+            example::{at, told},
+        },
+        store::snapshot::RunSnapshot,
+        stored::{UpdateRow, UpdateStatus},
+    };
+
+    #[test]
+    fn of_updates_taken_in_at_one_moment_the_first_in_line_is_waited_for() {
+        let update = |id: &str, place: i64| UpdateRow {
+            id: id.into(),
+            workflow_command_id: format!("command-{id}"),
+            command_sequence: Some(place),
+            status: UpdateStatus::Accepted,
+            accepted_at: Some(at(1)),
+            ..UpdateRow::default()
+        };
+        let snapshot = RunSnapshot {
+            updates: vec![update("z", 1), update("a", 2)],
+            ..RunSnapshot::default()
+        };
+        let waits_for = told(&snapshot, |cx| Projected::of(cx).standing.open_wait_id);
+        assert_eq!(waits_for.as_deref(), Some("update:z"));
     }
 }

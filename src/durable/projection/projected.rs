@@ -87,6 +87,7 @@ impl<'a> Projected<'a> {
                 signal_waits: &signal_waits,
                 children: &children,
                 signals: &signals,
+                updates: &updates,
                 waits: &waits,
                 tasks: &tasks,
             },
