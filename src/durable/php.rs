@@ -42,6 +42,15 @@ pub fn base64(text: &str) -> Option<Vec<u8>> {
     (digits % 4 != 1 && padded).then_some(out)
 }
 
+/// What an array holds, be it a list or a map: PHP has one type for both.
+pub fn items(value: &Value) -> Option<Vec<&Value>> {
+    match value {
+        Value::Array(list) => Some(list.iter().collect()),
+        Value::Object(map) => Some(map.values().collect()),
+        _ => None,
+    }
+}
+
 /// What Laravel's `env()` makes of a variable's text.
 pub fn env(text: &str) -> Value {
     match text.to_ascii_lowercase().as_str() {

@@ -6,7 +6,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Context;
-use crate::durable::stored::{EventType, loose::Any, payloads::contract::DeclaredContract};
+use crate::durable::{
+    php::items,
+    stored::{EventType, loose::Any, payloads::contract::DeclaredContract},
+};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Contract {
@@ -198,15 +201,6 @@ fn signature(entry: &Value) -> Option<Declared> {
             .cloned()
             .collect(),
     })
-}
-
-/// What PHP calls an array: a list's items or a map's values.
-fn items(value: &Value) -> Option<Vec<&Value>> {
-    match value {
-        Value::Array(list) => Some(list.iter().collect()),
-        Value::Object(map) => Some(map.values().collect()),
-        _ => None,
-    }
 }
 
 fn text(value: Option<&Any>) -> Option<String> {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::trace::{self, Frame};
 use crate::durable::{
     engine_config::EngineConfig,
-    payload,
+    payload, php,
     stored::{FailureRecord, payloads::failure::FailureEvent},
 };
 
@@ -87,7 +87,7 @@ impl ExceptionPayload {
                 .or_else(|| row.and_then(|row| row.line)),
             trace: trace::frames(get("trace")),
             properties: get("properties")
-                .and_then(Value::as_array)
+                .and_then(php::items)
                 .into_iter()
                 .flatten()
                 .filter(|property| property.is_object() || property.is_array())
@@ -315,6 +315,8 @@ const ENGINE: &[&str] = &[
     r"Workflow\V2\Exceptions\WorkflowPayloadDecodeException",
     r"Workflow\V2\Exceptions\WorkflowTerminatedException",
     r"Workflow\V2\Exceptions\WorkflowTimeoutException",
+    r"Workflow\Serializers\CodecDecodeException",
+    r"Workflow\V2\Support\ExternalTaskInputException",
 ];
 
 #[cfg(test)]
@@ -363,6 +365,15 @@ mod tests {
                 None,
                 RecordedClass,
                 Some("RuntimeException"),
+                false,
+                false,
+            ),
+            // What a payload that cannot be decoded throws lies outside the exceptions' namespaces.
+            (
+                Some(r"Workflow\Serializers\CodecDecodeException"),
+                None,
+                RecordedClass,
+                Some(r"Workflow\Serializers\CodecDecodeException"),
                 false,
                 false,
             ),

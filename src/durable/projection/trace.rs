@@ -3,6 +3,8 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::durable::php;
+
 /// One call of a stack.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Frame {
@@ -60,7 +62,7 @@ impl Frame {
 /// The readable frames of a stored trace.
 pub fn frames(trace: Option<&Value>) -> Vec<Frame> {
     trace
-        .and_then(Value::as_array)
+        .and_then(php::items)
         .into_iter()
         .flatten()
         .filter_map(Frame::read)
@@ -127,6 +129,9 @@ mod tests {
     #[test]
     fn no_frames_no_preview() {
         assert_eq!(preview(&frames(Some(&json!({"a": 1})))), "");
+        // PHP keeps lists and maps in one type: a stack that lost its first frame is a map.
+        let map = json!({"1": {"function": "run", "file": "/app/y.php", "line": 8}});
+        assert_eq!(preview(&frames(Some(&map))), "run @ /app/y.php:8");
         assert_eq!(preview(&frames(None)), "");
     }
 }
