@@ -69,6 +69,11 @@ pub struct Compatibility {
 pub fn compatibility(cx: Context<'_>) -> Compatibility {
     let run = &cx.snapshot.run;
     let marker = run.compatibility.as_deref();
+    let own = |task: &TaskRow| {
+        task.compatibility
+            .as_deref()
+            .is_some_and(|own| trimmed(own).is_some())
+    };
     let (connection, queue) = (run.connection.as_deref(), run.queue.as_deref());
     let of_run = supports(cx, marker, connection, queue);
     let of_next = next_task(cx).map_or_else(
@@ -76,7 +81,10 @@ pub fn compatibility(cx: Context<'_>) -> Compatibility {
         |task| {
             supports(
                 cx,
-                task.compatibility.as_deref().or(marker),
+                task.compatibility
+                    .as_deref()
+                    .filter(|_| own(task))
+                    .or(marker),
                 task.connection.as_deref().or(connection),
                 task.queue.as_deref().or(queue),
             )

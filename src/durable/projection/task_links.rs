@@ -179,9 +179,9 @@ mod tests {
             id: "e".into(),
             sequence: 1,
             event_type: "SignalApplied".into(),
-            payload: Some(r#"{"signal_id":"s","command":{"id":"c"}}"#.into()),
+            payload: Some(r#"{"signal_id":"s","command":{"id":"kept"}}"#.into()),
             workflow_task_id: Some(task_id.into()),
-            workflow_command_id: None,
+            workflow_command_id: Some("c".into()),
             recorded_at: None,
             created_at: None,
             is_json: std::sync::OnceLock::new(),
@@ -233,7 +233,9 @@ mod tests {
             assert_eq!(link.task_missing, missing, "{what}");
             assert_eq!(links.of_command(Some("c")), link, "{what}");
             assert_eq!(links.of_update(Some("u"), Some("c")), link, "{what}");
-            assert_eq!(links.of_command(None), TaskLink::default(), "{what}");
+            for other in [None, Some("kept")] {
+                assert_eq!(links.of_command(other), TaskLink::default(), "{what}");
+            }
         }
     }
 }

@@ -335,7 +335,9 @@ fn block_details(task: &mut Task, payload: &TaskPayload) {
 /// Fills in who may take the task; what the task does not say the run does.
 fn of_fleet(cx: Context<'_>, task: &mut Task, own_marker: Option<&str>) {
     let run = &cx.snapshot.run;
-    let marker = own_marker.or(run.compatibility.as_deref());
+    let marker = own_marker
+        .and_then(fleet::trimmed)
+        .or_else(|| run.compatibility.as_deref().and_then(fleet::trimmed));
     let support = fleet::supports(
         cx,
         marker,

@@ -113,13 +113,6 @@ pub struct Named {
     workflow_signal_id: Text,
     update_id: Text,
     workflow_update_id: Text,
-    command: Map<NamedCommand>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct NamedCommand {
-    id: Text,
 }
 
 impl Named {
@@ -136,11 +129,9 @@ impl Named {
         named
     }
 
+    /// Of the command itself; one that the event only kept a copy of is not asked.
     pub fn command_id(&self) -> Option<&str> {
-        self.workflow_command_id.as_deref().or_else(|| {
-            let command = self.command.as_ref()?;
-            command.id.as_deref()
-        })
+        self.workflow_command_id.as_deref()
     }
 
     pub fn signal_id(&self) -> Option<&str> {
