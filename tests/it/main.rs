@@ -46,6 +46,7 @@ mod rig;
 mod round_trip;
 mod row_diff;
 mod run_history;
+mod run_http;
 mod run_kept;
 mod run_sections;
 mod schema;

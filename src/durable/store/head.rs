@@ -6,8 +6,16 @@ use crate::{
     durable::projection::{current_run, related::Related},
 };
 
+/// No database keeps an id with a NUL in it, and PostgreSQL refuses to be asked for one.
+fn may_be(id: &str) -> bool {
+    !id.contains('\0')
+}
+
 /// Whether there is a run of this id.
 pub async fn exists(snapshot: &mut Snapshot, run_id: &str) -> Result<bool, DbError> {
+    if !may_be(run_id) {
+        return Ok(false);
+    }
     let mut q = snapshot.statement();
     q.push("select id from {workflow_runs} where id = ")
         .bind(run_id);
@@ -20,6 +28,9 @@ pub async fn belongs(
     instance_id: &str,
     run_id: &str,
 ) -> Result<bool, DbError> {
+    if !may_be(instance_id) || !may_be(run_id) {
+        return Ok(false);
+    }
     let mut q = snapshot.statement();
     q.push("select id from {workflow_runs} where id = ")
         .bind(run_id)
@@ -50,6 +61,9 @@ pub async fn reserved(
     snapshot: &mut Snapshot,
     instance_id: &str,
 ) -> Result<Option<String>, DbError> {
+    if !may_be(instance_id) {
+        return Ok(None);
+    }
     let mut q = snapshot.statement();
     q.push("select workflow_type from {workflow_instances} where id = ")
         .bind(instance_id);
@@ -64,7 +78,7 @@ pub async fn named_all(
 ) -> Result<Vec<(String, String, String)>, DbError> {
     let mut q = snapshot.statement();
     q.push("select id, workflow_instance_id, workflow_type from {workflow_runs} where id in ")
-        .bind_list(run_ids)
+        .bind_list(run_ids.iter().filter(|id| may_be(id)))
         .push(" order by started_at desc, id desc");
     let rows = snapshot.fetch(q).await?;
     rows.into_iter()
@@ -100,6 +114,9 @@ pub async fn current_run_id(
     snapshot: &mut Snapshot,
     instance_id: &str,
 ) -> Result<Option<String>, DbError> {
+    if !may_be(instance_id) {
+        return Ok(None);
+    }
     let runs = related_runs(snapshot, instance_id, None, &Others::default()).await?;
     let related = Related::over(&runs);
     Ok(current_run::current_run(&related, instance_id).map(|(run, _)| run.run.id.clone()))

@@ -39,14 +39,14 @@ pub(super) fn push_related(
         q.push(
             " union all select id from (select id from {workflow_runs} where workflow_instance_id in ",
         )
-        .bind_list(&others.instances)
+        .bind_list(few(&others.instances))
         .push(" order by workflow_instance_id, run_number limit ")
         .bind(RELATED)
         .push(") as others");
     }
     let named: BTreeSet<&str> = selected
         .into_iter()
-        .chain(others.runs.iter().map(String::as_str))
+        .chain(few(&others.runs).map(String::as_str))
         .collect();
     if !named.is_empty() {
         q.push(" union all select id from {workflow_runs} where id in ")
@@ -55,6 +55,15 @@ pub(super) fn push_related(
     q.push(") as found)");
 }
 
+/// No more than are read of them: a database takes only so many values in one statement, and a
+/// run may have called more children than that.
+fn few(ids: &BTreeSet<String>) -> impl Iterator<Item = &String> {
+    ids.iter().take(RELATED as usize)
+}
+
+/// Most instances asked for in one statement.
+const INSTANCES: usize = 20_000;
+
 /// The same for many instances at once, fewer of each where there are many.
 pub(super) fn push_related_to_many(q: &mut Statement, instances: &BTreeSet<String>) {
     let few = u32::try_from(instances.len())
@@ -62,7 +71,7 @@ pub(super) fn push_related_to_many(q: &mut Statement, instances: &BTreeSet<Strin
         .saturating_mul(20);
     push_facts(q);
     q.push(" from {workflow_runs} r where workflow_instance_id in ")
-        .bind_list(instances)
+        .bind_list(instances.iter().take(INSTANCES))
         .push(" order by workflow_instance_id, run_number limit ")
         .bind(RELATED.max(few));
 }
@@ -109,7 +118,7 @@ struct Named {
 #[derive(Debug, Default)]
 pub(super) struct Others {
     pub instances: BTreeSet<String>,
-    /// Those whose instance nobody names.
+    /// Parents, and those whose instance nobody names.
     pub runs: BTreeSet<String>,
 }
 
@@ -123,12 +132,6 @@ pub(super) fn related_to<'l>(
         instances: linked.map(str::to_owned).collect(),
         runs: BTreeSet::new(),
     };
-    let mut name = |instance: Text, run: Text| match instance.0 {
-        Some(instance) => {
-            others.instances.insert(instance);
-        }
-        None => others.runs.extend(run.0),
-    };
     for (event_type, payload) in events.each() {
         if matches!(
             event_type,
@@ -141,14 +144,15 @@ pub(super) fn related_to<'l>(
                 | EventType::ChildRunTerminated
         ) {
             let named: Named = loose::read(payload);
-            name(
-                named.parent_workflow_instance_id,
-                named.parent_workflow_run_id,
-            );
-            name(
-                named.child_workflow_instance_id,
-                named.child_workflow_run_id,
-            );
+            // Read also where its instance is one of more than are asked for.
+            others.runs.extend(named.parent_workflow_run_id.0);
+            others.instances.extend(named.parent_workflow_instance_id.0);
+            match named.child_workflow_instance_id.0 {
+                Some(instance) => {
+                    others.instances.insert(instance);
+                }
+                None => others.runs.extend(named.child_workflow_run_id.0),
+            }
         }
     }
     others.instances.remove(instance);
