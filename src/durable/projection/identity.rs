@@ -152,40 +152,6 @@ pub fn output(run: &RunRow) -> Payload {
     }
 }
 
-/// A payload of the run that is in no codec we know, or damaged: the engine's keys leave it out.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Undecoded {
-    pub column: &'static str,
-    pub codec: Option<String>,
-    pub reason: String,
-    /// As stored, up to a limit.
-    pub text: String,
-    pub cut: bool,
-}
-
-/// Most characters shown of a payload nobody could decode.
-const MOST: usize = 10_000;
-
-/// What the run was started with and what it returned, where neither can be shown decoded.
-pub fn undecoded(run: &RunRow) -> Vec<Undecoded> {
-    let of = |column, codec: Option<String>, payload| match payload {
-        Payload::Raw { reason, text } => {
-            let shown: String = text.chars().take(MOST).collect();
-            Some(Undecoded {
-                column,
-                codec,
-                reason,
-                cut: shown.len() < text.len(),
-                text: shown,
-            })
-        }
-        Payload::None | Payload::Value(_) | Payload::Reference(_) => None,
-    };
-    let arguments = of("arguments", run.payload_codec.clone(), arguments(run));
-    let output = of("output", output_codec(run), output(run));
-    arguments.into_iter().chain(output).collect()
-}
-
 /// The stored codec, else the one a reference carries.
 pub fn output_codec(run: &RunRow) -> Option<String> {
     let stored = run.output.as_deref()?;
@@ -309,41 +275,5 @@ fn whole_seconds<S: serde::Serializer>(
     match at {
         Some(at) => serializer.serialize_str(&iso(*at)),
         None => serializer.serialize_none(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_nobody_can_decode_stands_beside() {
-        let run = RunRow {
-            payload_codec: Some("workflow-serializer".into()),
-            arguments: Some("O:8:\"stdClass\":0:{}".into()),
-            output_payload_codec: Some("avro".into()),
-            output: Some("wwHioz3/VYAiNwQO".into()),
-            ..RunRow::default()
-        };
-        let found = undecoded(&run);
-        assert_eq!(
-            found,
-            [Undecoded {
-                column: "arguments",
-                codec: Some("workflow-serializer".into()),
-                reason: "unsupported codec workflow-serializer".into(),
-                text: "O:8:\"stdClass\":0:{}".into(),
-                cut: false,
-            }]
-        );
-        let long = RunRow {
-            output: Some("é".repeat(MOST + 1)),
-            ..run
-        };
-        let found = undecoded(&long);
-        assert_eq!(
-            (found[1].column, found[1].text.chars().count(), found[1].cut),
-            ("output", MOST, true)
-        );
     }
 }

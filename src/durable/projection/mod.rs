@@ -50,6 +50,7 @@ pub mod timers;
 pub mod trace;
 pub mod transport;
 pub mod typed;
+pub mod undecoded;
 pub mod updates;
 pub mod validation_errors;
 pub mod waits;

@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
-use super::{identity, projected::Projected};
+use super::{projected::Projected, undecoded::undecoded};
 use crate::{
     db::Val,
     durable::{
         store::snapshot::RunSnapshot,
         stored::{
-            ClosedReason, CommandRow, ExecutionRow, HistoryEvent, Notice, Notices, Problem, RunRow,
+            ClosedReason, CommandRow, ExecutionRow, HistoryEvent, Notice, Notices, Problem,
             RunSummary, SignalRow, TaskRow, TimerRow, UpdateRow,
         },
     },
@@ -19,7 +19,7 @@ use crate::{
 pub fn notices(p: &Projected<'_>) -> Notices {
     let mut notices = unreadable(p.cx.snapshot);
     gone(p, &mut notices);
-    undecoded(&p.cx.snapshot.run, &mut notices);
+    undecodable(p, &mut notices);
     notices
 }
 
@@ -164,11 +164,11 @@ fn ids<T>(rows: &[T], id: fn(&T) -> &String) -> HashSet<&str> {
     rows.iter().map(|row| id(row).as_str()).collect()
 }
 
-fn undecoded(run: &RunRow, notices: &mut Notices) {
-    for undecoded in identity::undecoded(run) {
+fn undecodable(p: &Projected<'_>, notices: &mut Notices) {
+    for undecoded in undecoded(p) {
         notices.note(Notice {
-            table: RunRow::TABLE,
-            id: run.id.clone(),
+            table: undecoded.table,
+            id: undecoded.id,
             column: undecoded.column,
             problem: Problem::NotDecodable,
             raw: Val::from(undecoded.text).shown(),

@@ -17,10 +17,10 @@ use crate::{
             detail::{Detail, detail},
             diagnosis,
             drift::{self, Drift},
-            identity::{self, Undecoded},
             liveness::Standing,
             notices::notices,
             retries::{self, RetryState},
+            undecoded::{Undecoded, undecoded},
         },
         store::{
             head,
@@ -150,7 +150,7 @@ struct Ours<'a> {
     retries: Retries<'a>,
     notices: Vec<Notice>,
     notices_left_out: usize,
-    /// What the engine's `arguments` and `output` leave out.
+    /// What the engine's `arguments`, `output` and `result` leave out.
     undecoded: Vec<Undecoded>,
 }
 
@@ -159,7 +159,7 @@ impl<'a> Ours<'a> {
         let notices = notices(projected);
         Self {
             notices_left_out: notices.left_out(),
-            undecoded: identity::undecoded(&projected.cx.snapshot.run),
+            undecoded: undecoded(projected),
             notices: notices.list().to_vec(),
             recomputed_at: projected.cx.now,
             recomputed: &projected.standing,
