@@ -19,7 +19,7 @@ pub enum Actor {
     Child,
     /// The engine's own repair.
     Engine,
-    /// An operator who repairs.
+    /// An operator who repairs, or looks at what this version does not know.
     Operator,
     /// Somebody who changes code.
     Developer,

@@ -38,9 +38,9 @@ on_every_database! {
             let evidence: Vec<&str> = diagnosis.evidence.iter().map(|row| row.shows.as_str()).collect();
             writeln!(
                 told,
-                "{}\n    {}: {}\n    {}\n    since {}, until {}\n    [{}]",
+                "{}\n    {}: {}\n    {}\n    {:?} acts; since {}, until {}\n    [{}]",
                 situation.name, diagnosis.code, diagnosis.sentence, diagnosis.next_step,
-                when(diagnosis.since), when(diagnosis.until), evidence.join("] [")
+                diagnosis.actor, when(diagnosis.since), when(diagnosis.until), evidence.join("] [")
             )
             .unwrap();
         }

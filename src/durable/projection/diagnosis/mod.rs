@@ -71,7 +71,7 @@ fn open(p: &Projected<'_>) -> Diagnosis {
                 "Has the status {status}, which this version does not know; it waits for {what}."
             ),
             "Look at the run's history.",
-            Actor::Worker,
+            Actor::Operator,
         );
     }
     match &standing.liveness_state {
@@ -172,7 +172,7 @@ fn by_task(
             "unknown_state",
             format!("Is in the state {state}, which this version does not know."),
             "Look at the run's tasks and waits.",
-            Actor::Worker,
+            Actor::Operator,
         ),
     }
 }

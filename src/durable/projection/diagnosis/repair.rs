@@ -216,7 +216,7 @@ impl Needless<'_> {
                 "Send the signal or update that makes it true.",
                 Actor::Sender,
             ),
-            _ => ("Look at the run's waits.", Actor::Worker),
+            _ => ("Look at the run's waits.", Actor::Operator),
         };
         draft
             .cite_wait(self.wait)
