@@ -1,6 +1,7 @@
 //! What the sections of a run's page tell an operator, over HTTP, for a choice of situations.
 
 use axum_test::TestServer;
+use chrono::{DateTime, TimeDelta, Utc};
 use plimsoll::{db::Dialect, demo::Situation};
 
 use crate::{
@@ -132,6 +133,50 @@ async fn every_situation_opens_with_every_section_asked_for_sqlite() {
             let history = server.get(&format!("{address}/history")).await;
             assert_eq!(history.status_code(), 200, "{}", situation.name);
         }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_time_with_its_zone_behind_it_leads_to_the_same_event_on_every_page_sqlite() {
+    rig::on(Dialect::Sqlite, async |db| {
+        let situations = fill(&db).await;
+        let server = server(&db.read_only);
+        let address = format!(
+            "{}/history",
+            href(named(&situations, "retrying-mid-backoff"))
+        );
+        let listed = page(&server, &address).await;
+        let stamps = listed.split("<time datetime=\"").skip(1);
+        let first = stamps
+            .last()
+            .and_then(|rest| rest.split_once('"'))
+            .unwrap()
+            .0;
+        let at: DateTime<Utc> = first.parse().unwrap();
+        let berlin = at + TimeDelta::hours(1);
+        let form = "%Y-%m-%d %H:%M:%S";
+        for written in [
+            first.to_owned(),
+            format!("{} UTC", at.format("%Y-%m-%d %H:%M:%S%.f")),
+            format!("{} CET", berlin.format("%Y-%m-%d %H:%M:%S%.f")),
+            format!("{} Europe/Berlin", berlin.format("%Y-%m-%d %H:%M:%S%.f")),
+        ] {
+            let response = server
+                .get(&address)
+                .add_query_param("go", &written)
+                .add_header("cookie", "plimsoll_zone=Europe/Berlin")
+                .await;
+            let to = response.header("location");
+            let to = to.to_str().unwrap();
+            assert!(to.ends_with("/history?at=1#event-1"), "{written}: {to}");
+        }
+        let response = server
+            .get(&address)
+            .add_query_param("go", format!("{} XYZ", at.format(form)))
+            .await;
+        assert_eq!(response.status_code(), 422);
+        assert!(response.text().contains("is no zone that had this time"));
     })
     .await;
 }

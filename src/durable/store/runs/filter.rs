@@ -3,12 +3,15 @@
 
 use chrono::{DateTime, Datelike as _, Duration, NaiveDate, NaiveDateTime, Utc};
 
-use crate::durable::{
-    projection::{repair_gate::RepairState, task_problem::TaskProblem},
-    stored::{
-        ClosedReason, FailureCategory, LivenessState, RepairBlockedReason, RunStatus, StatusBucket,
-        WaitKind,
+use crate::{
+    durable::{
+        projection::{repair_gate::RepairState, task_problem::TaskProblem},
+        stored::{
+            ClosedReason, FailureCategory, LivenessState, RepairBlockedReason, RunStatus,
+            StatusBucket, WaitKind,
+        },
     },
+    zone::Zone,
 };
 
 /// What a field accepts and how it is matched.
@@ -234,7 +237,7 @@ impl Filter {
         params: impl IntoIterator<Item = (&'a str, &'a str)>,
         others: &[&str],
         now: DateTime<Utc>,
-        zone: crate::zone::Zone,
+        zone: Zone,
     ) -> (Self, Vec<FilterError>) {
         let mut filter = Self::default();
         let mut errors = Vec::new();
@@ -305,12 +308,7 @@ pub fn is_too_long(text: &str) -> bool {
     text.chars().nth(LONGEST).is_some()
 }
 
-fn parse_term(
-    param: &str,
-    value: &str,
-    now: DateTime<Utc>,
-    zone: crate::zone::Zone,
-) -> Result<Term, String> {
+fn parse_term(param: &str, value: &str, now: DateTime<Utc>, zone: Zone) -> Result<Term, String> {
     let (name, key) = match param.strip_suffix(']').and_then(|p| p.split_once('[')) {
         Some(("contains", field)) => (format!("{field}_contains"), None),
         Some((name, key)) => (name.to_owned(), Some(key.to_owned())),
@@ -450,8 +448,10 @@ fn within(value: &str) -> Result<Duration, String> {
     }
 }
 
-/// A moment: with its own zone, or in the page's.
-pub fn moment(value: &str, zone: crate::zone::Zone) -> Result<DateTime<Utc>, String> {
+/// A moment: with its own zone, or in the page's. A zone may stand behind it as a page writes it
+/// (`CET`, `-03`), by name or as an offset.
+pub fn moment(value: &str, zone: Zone) -> Result<DateTime<Utc>, String> {
+    let value = value.trim();
     let at = match DateTime::parse_from_rfc3339(value) {
         Ok(at) => at.to_utc(),
         Err(_) => shown_moment(value, zone)?,
@@ -471,30 +471,46 @@ pub fn is_storable(at: DateTime<Utc>) -> bool {
     (1..=9999).contains(&at.year())
 }
 
-/// What a clock of this zone shows.
-fn shown_moment(value: &str, zone: crate::zone::Zone) -> Result<DateTime<Utc>, String> {
-    let naive = [
-        "%Y-%m-%dT%H:%M:%S",
-        "%Y-%m-%dT%H:%M",
-        "%Y-%m-%d %H:%M:%S",
-        "%Y-%m-%d %H:%M",
-    ]
-    .iter()
-    .find_map(|form| NaiveDateTime::parse_from_str(value, form).ok())
-    .or_else(|| {
-        NaiveDate::parse_from_str(value, "%Y-%m-%d")
-            .ok()
-            .map(|day| day.and_time(chrono::NaiveTime::MIN))
-    })
-    .ok_or_else(|| {
-        format!("{value:?} is not a time; write 2026-11-15T23:50 ({zone}) or 2026-11-15T23:50:00Z")
-    })?;
+/// Where the day ends in what a clock shows.
+const DAY: usize = "2026-11-15".len();
+
+/// What a clock shows: of the zone behind it, else of the page's.
+fn shown_moment(value: &str, zone: Zone) -> Result<DateTime<Utc>, String> {
+    let of_clock = |c: char| c.is_ascii_digit() || matches!(c, ':' | '.');
+    let (clock, behind) = value
+        .char_indices()
+        .find(|(at, c)| *at > DAY && !of_clock(*c))
+        .map_or((value, ""), |(at, _)| value.split_at(at));
+    let clock = clock.trim_end();
+    let naive = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M"]
+        .into_iter()
+        .chain(["%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M"])
+        .find_map(|form| NaiveDateTime::parse_from_str(clock, form).ok())
+        .or_else(|| {
+            NaiveDate::parse_from_str(clock, "%Y-%m-%d")
+                .ok()
+                .map(|day| day.and_time(chrono::NaiveTime::MIN))
+        })
+        .ok_or_else(|| {
+            format!(
+                "{value:?} is not a time; write 2026-11-15T23:50 ({zone}) or 2026-11-15T23:50:00Z"
+            )
+        })?;
     // A year no zone knows: named as such by the caller.
     if !is_storable(naive.and_utc()) {
         return Ok(naive.and_utc());
     }
-    zone.moment(naive)
-        .ok_or_else(|| format!("{value} does not exist in {zone}: the clock was set forward"))
+    match behind.trim() {
+        "" => zone
+            .moment(naive)
+            .ok_or_else(|| format!("{value} does not exist in {zone}: the clock was set forward")),
+        behind => zone.moment_called(naive, behind).ok_or_else(|| {
+            format!(
+                "{behind:?} is no zone that had this time; write it without ({zone}), with Z, \
+                 +01:00 or a name such as Europe/Berlin"
+            )
+        }),
+    }
 }
 
 #[cfg(test)]
@@ -570,6 +586,62 @@ mod tests {
     }
 
     #[test]
+    fn a_moment_is_understood_as_a_page_writes_it_and_in_no_other_zone() {
+        for (page, value, want) in [
+            ("Europe/Berlin", "2026-11-15T12:00", "2026-11-15T11:00:00Z"),
+            (
+                "Europe/Berlin",
+                "2026-11-15 12:00:00 CET",
+                "2026-11-15T11:00:00Z",
+            ),
+            (
+                "Europe/Berlin",
+                "2026-11-15 12:00:00 UTC",
+                "2026-11-15T12:00:00Z",
+            ),
+            (
+                "Europe/Berlin",
+                "2026-10-25 02:30:00 CET",
+                "2026-10-25T01:30:00Z",
+            ),
+            (
+                "America/Sao_Paulo",
+                "2026-11-15 12:00:00 -03",
+                "2026-11-15T15:00:00Z",
+            ),
+            (
+                "UTC",
+                "2026-11-15 12:00:00.387 UTC",
+                "2026-11-15T12:00:00.387Z",
+            ),
+            (
+                "UTC",
+                "2026-11-15 12:00 Europe/Berlin",
+                "2026-11-15T11:00:00Z",
+            ),
+            ("UTC", "2026-11-15T12:00Z", "2026-11-15T12:00:00Z"),
+            ("UTC", "2026-11-15 UTC", "2026-11-15T00:00:00Z"),
+        ] {
+            let want: DateTime<Utc> = want.parse().unwrap();
+            assert_eq!(moment(value, page.parse().unwrap()), Ok(want), "{value}");
+        }
+        // Summer's letters in November, letters of several zones, no zone at all.
+        for value in [
+            "12:00:00 CEST",
+            "12:00:00 IST",
+            "12:00:00 now",
+            "12:00:00 +1",
+        ] {
+            let value = format!("2026-11-15 {value}");
+            let refused = moment(&value, "Europe/Berlin".parse().unwrap()).unwrap_err();
+            assert!(
+                refused.contains("is no zone that had this time"),
+                "{refused}"
+            );
+        }
+    }
+
+    #[test]
     fn a_range_that_ends_before_it_begins_is_an_error() {
         let now = "2026-11-15T12:00:00Z".parse().unwrap();
         for (from, to, wrong) in [
@@ -579,7 +651,7 @@ mod tests {
             ("2026-11-15T10:00:00Z", "2026-11-15T10:30:00+01:00", true),
         ] {
             let params = [("from", from), ("to", to)];
-            let (_, errors) = Filter::parse(params, &[], now, crate::zone::Zone::UTC);
+            let (_, errors) = Filter::parse(params, &[], now, Zone::UTC);
             let named: Vec<_> = errors.iter().map(|error| error.param.as_str()).collect();
             assert_eq!(
                 named,
@@ -601,7 +673,7 @@ mod tests {
             ],
             &["page"],
             now,
-            crate::zone::Zone::UTC,
+            Zone::UTC,
         );
         assert_eq!(errors.len(), 1);
         assert_eq!(errors[0].param, "status");

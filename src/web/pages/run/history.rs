@@ -124,10 +124,6 @@ pub async fn answer(
         let sequence = if let Ok(sequence) = go.trim_start_matches('#').parse() {
             Some(sequence)
         } else {
-            // As a page writes it, its zone behind it.
-            let go = go
-                .trim_end_matches(|c: char| c.is_ascii_alphabetic() && c != 'Z')
-                .trim();
             let at = moment(go, layout.zone).map_err(|why| {
                 AppError::invalid("go", format!("Not an event's number, and no time: {why}"))
             })?;
