@@ -1,7 +1,7 @@
 //! What the sections of a run's page tell an operator, over HTTP, for a choice of situations.
 
 use axum_test::TestServer;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 use plimsoll::{db::Dialect, demo::Situation};
 
 use crate::{
@@ -177,6 +177,43 @@ async fn a_time_with_its_zone_behind_it_leads_to_the_same_event_on_every_page_sq
             .await;
         assert_eq!(response.status_code(), 422);
         assert!(response.text().contains("is no zone that had this time"));
+    })
+    .await;
+}
+
+/// The value of a field of the page.
+fn field<'p>(page: &'p str, name: &str) -> &'p str {
+    let start = format!("<input name=\"{name}\" value=\"");
+    let rest = page.split_once(&start).expect("such a field").1;
+    rest.split_once('"').unwrap().0
+}
+
+#[tokio::test]
+async fn the_zoom_form_keeps_a_range_within_a_second_sqlite() {
+    rig::on(Dialect::Sqlite, async |db| {
+        let situations = fill(&db).await;
+        let server = server(&db.read_only);
+        let here = href(named(&situations, "retrying-mid-backoff"));
+        let whole = page(&server, &here).await;
+        let from: NaiveDateTime = field(&whole, "from").parse().unwrap();
+        let at = |milliseconds| {
+            let at = from + TimeDelta::milliseconds(milliseconds);
+            at.format("%Y-%m-%dT%H:%M:%S%.3f").to_string()
+        };
+        let range = format!("{here}?from={}&to={}", at(210), at(540));
+        let near = page(&server, &range).await;
+        assert_eq!(
+            (field(&near, "from"), field(&near, "to")),
+            (&*at(210), &*at(540))
+        );
+        // Sent as it stands, the form changes nothing, of the whole run neither.
+        let again = format!(
+            "{here}?from={}&to={}",
+            field(&whole, "from"),
+            field(&whole, "to")
+        );
+        let again = page(&server, &again).await;
+        assert!(!again.contains(">whole run</a>"));
     })
     .await;
 }

@@ -448,13 +448,21 @@ impl RunView {
         local.format(form).to_string()
     }
 
-    /// One end of what is drawn, as a field for a time takes it.
-    fn field(&self, at: &DateTime<Utc>) -> String {
-        self.layout
-            .zone
-            .local(*at)
-            .format("%Y-%m-%dT%H:%M:%S")
-            .to_string()
+    /// What is drawn, as two fields for a time take it: to the millisecond where that says more,
+    /// and rounded outwards, so that what is shown stays in it.
+    fn fields(&self) -> (String, String) {
+        let field = |at: DateTime<Utc>| {
+            let local = self.layout.zone.local(at);
+            let fraction = at.timestamp_subsec_millis();
+            let form = match fraction {
+                0 => "%Y-%m-%dT%H:%M:%S",
+                _ => "%Y-%m-%dT%H:%M:%S%.3f",
+            };
+            local.format(form).to_string()
+        };
+        let timeline = &self.page.timeline;
+        let almost = TimeDelta::nanoseconds(999_999);
+        (field(timeline.from), field(timeline.to + almost))
     }
 
     /// From when to when the timeline is.
