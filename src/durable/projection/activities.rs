@@ -317,7 +317,7 @@ impl<'a> State<'a> {
     /// erases what an earlier one said.
     fn overlay(
         &mut self,
-        event: &HistoryEvent,
+        event: &'a HistoryEvent,
         implied: &ActivityStatus,
         payload: ActivityEvent<'a>,
     ) {
@@ -402,9 +402,9 @@ impl<'a> State<'a> {
             Progress::of(part.last_heartbeat_progress.as_ref())
                 .or_else(|| Progress::of(payload.progress.as_ref())),
         );
-        self.arguments.overlay(part.arguments.payload());
-        self.result.overlay(payload.result.payload());
-        self.result.overlay(part.result.payload());
+        self.arguments.overlay(part.arguments.payload(), event);
+        self.result.overlay(payload.result.payload(), event);
+        self.result.overlay(part.result.payload(), event);
     }
 
     fn present(
@@ -526,13 +526,22 @@ pub enum Encoded<'a> {
     #[default]
     None,
     Column(&'a str),
-    Key(Verbatim<'a>),
+    /// As an event wrote it, and the id of that event.
+    Key(Verbatim<'a>, &'a str),
 }
 
 impl<'a> Encoded<'a> {
-    fn overlay(&mut self, later: Verbatim<'a>) {
+    fn overlay(&mut self, later: Verbatim<'a>, event: &'a HistoryEvent) {
         if later.0.is_some() {
-            *self = Self::Key(later);
+            *self = Self::Key(later, &event.id);
+        }
+    }
+
+    /// The event that wrote it; none when a row did.
+    pub fn event_id(self) -> Option<&'a str> {
+        match self {
+            Self::Key(_, id) => Some(id),
+            Self::None | Self::Column(_) => None,
         }
     }
 
@@ -541,7 +550,7 @@ impl<'a> Encoded<'a> {
         match self {
             Self::None => None,
             Self::Column(text) => payload::stored(Some(text)),
-            Self::Key(written) => written.value().map(payload::opened),
+            Self::Key(written, _) => written.value().map(payload::opened),
         }
     }
 
@@ -549,7 +558,7 @@ impl<'a> Encoded<'a> {
         match self {
             Self::None => Payload::None,
             Self::Column(text) => payload::decode(codec, Some(text)),
-            Self::Key(written) => written
+            Self::Key(written, _) => written
                 .value()
                 .map_or(Payload::None, |value| payload::decode_value(codec, &value)),
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{projected::Projected, undecoded::undecoded};
+use super::{projected::Projected, undecoded};
 use crate::{
     db::Val,
     durable::{
@@ -165,7 +165,7 @@ fn ids<T>(rows: &[T], id: fn(&T) -> &String) -> HashSet<&str> {
 }
 
 fn undecodable(p: &Projected<'_>, notices: &mut Notices) {
-    for undecoded in undecoded(p) {
+    for undecoded in undecoded::each(p) {
         notices.note(Notice {
             table: undecoded.table,
             id: undecoded.id,
@@ -237,5 +237,71 @@ mod tests {
             ..snapshot
         };
         assert_eq!(missed(&whole), []);
+    }
+
+    #[test]
+    fn a_payload_nobody_can_decode_is_named_wherever_it_stands() {
+        let done = event(
+            1,
+            EventType::ActivityCompleted,
+            &json!({"activity_execution_id": "told", "result": "!told!"}),
+        );
+        let done_id = done.id.clone();
+        let codec = || Some("php-serialize".to_owned());
+        let snapshot = RunSnapshot {
+            run: RunRow {
+                arguments: Some("!run!".into()),
+                ..RunRow::default()
+            },
+            events: history(vec![done]),
+            executions: ["told", "row"]
+                .map(|id| ExecutionRow {
+                    id: id.into(),
+                    arguments: Some("!row!".into()),
+                    payload_codec: codec(),
+                    ..ExecutionRow::default()
+                })
+                .into(),
+            signals: vec![SignalRow {
+                id: "s".into(),
+                arguments: Some("!signal!".into()),
+                ..SignalRow::default()
+            }],
+            updates: vec![UpdateRow {
+                id: "u".into(),
+                // Decodable, and so not worth a word.
+                arguments: Some("wwHioz3/VYAiNwQO".into()),
+                result: Some("!update!".into()),
+                ..UpdateRow::default()
+            }],
+            commands: vec![CommandRow {
+                id: "c".into(),
+                payload: Some("!command!".into()),
+                payload_codec: codec(),
+                ..CommandRow::default()
+            }],
+            ..RunSnapshot::default()
+        };
+        let noted = told(&snapshot, |cx| notices(&Projected::of(cx)));
+        let undecodable: Vec<_> = noted
+            .list()
+            .iter()
+            .filter(|notice| notice.problem == Problem::NotDecodable)
+            .map(|notice| {
+                let (id, raw) = (notice.id.as_str(), notice.raw.as_deref());
+                (notice.table, id, notice.column, raw.unwrap_or_default())
+            })
+            .collect();
+        assert_eq!(
+            undecodable,
+            [
+                ("workflow_runs", "", "arguments", "!run!"),
+                ("activity_executions", "row", "arguments", "!row!"),
+                ("workflow_history_events", &done_id, "payload", "!told!"),
+                ("workflow_signal_records", "s", "arguments", "!signal!"),
+                ("workflow_updates", "u", "result", "!update!"),
+                ("workflow_commands", "c", "payload", "!command!"),
+            ]
+        );
     }
 }

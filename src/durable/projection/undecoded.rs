@@ -8,8 +8,8 @@ use super::{
     projected::Projected,
 };
 use crate::durable::{
-    payload::Payload,
-    stored::{ExecutionRow, RunRow},
+    payload::{self, Payload},
+    stored::{CommandRow, ExecutionRow, HistoryEvent, RunRow, SignalRow, UpdateRow},
 };
 
 /// Most characters shown of a payload nobody could decode.
@@ -20,7 +20,7 @@ const LISTED: usize = 100;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Undecoded {
     pub table: &'static str,
-    /// Of the run or the activity it belongs to.
+    /// Of the row it stands in.
     pub id: String,
     pub column: &'static str,
     pub codec: Option<String>,
@@ -30,26 +30,50 @@ pub struct Undecoded {
     pub cut: bool,
 }
 
-/// What the run was started with and what it returned, and the same of its activities, where it
-/// cannot be shown decoded.
+/// The first of them.
 pub fn undecoded(p: &Projected<'_>) -> Vec<Undecoded> {
-    let of_activities = p.activities.iter().flat_map(|activity| {
-        let codec = activity.stored.payload_codec.as_deref();
+    each(p).take(LISTED).collect()
+}
+
+/// What the run was started with and what it returned, and the same of its activities, signals,
+/// updates and commands, where it cannot be shown decoded. What of an activity an event wrote is
+/// that event's.
+pub fn each<'a>(p: &'a Projected<'_>) -> impl Iterator<Item = Undecoded> + 'a {
+    let snapshot = p.cx.snapshot;
+    let activities = p.activities.iter().flat_map(|activity| {
+        let stored = &activity.stored;
+        let codec = stored.payload_codec.as_deref();
         [
-            ("arguments", &activity.arguments),
-            ("result", &activity.result),
+            ("arguments", &activity.arguments, stored.arguments),
+            ("result", &activity.result, stored.result),
         ]
         .into_iter()
-        .filter_map(move |(column, payload)| {
-            raw(ExecutionRow::TABLE, &activity.id, column, codec, payload)
+        .filter_map(move |(column, payload, from)| match from.event_id() {
+            Some(event) => raw(HistoryEvent::TABLE, event, "payload", codec, payload),
+            None => raw(ExecutionRow::TABLE, &activity.id, column, codec, payload),
         })
     });
-    let of_run = of_run(&p.cx.snapshot.run);
-    of_run
+    let signals = snapshot.signals.iter().map(|row| {
+        let (codec, text) = (&row.payload_codec, &row.arguments);
+        (SignalRow::TABLE, &row.id, "arguments", codec, text)
+    });
+    let updates = snapshot.updates.iter().flat_map(|row| {
+        [("arguments", &row.arguments), ("result", &row.result)]
+            .map(|(column, text)| (UpdateRow::TABLE, &row.id, column, &row.payload_codec, text))
+    });
+    let commands = snapshot.commands.iter().map(|row| {
+        let (codec, text) = (&row.payload_codec, &row.payload);
+        (CommandRow::TABLE, &row.id, "payload", codec, text)
+    });
+    let columns = signals.chain(updates).chain(commands);
+    let columns = columns.filter_map(|(table, id, column, codec, text)| {
+        let payload = payload::decode(codec.as_deref(), text.as_deref());
+        raw(table, id, column, codec.as_deref(), &payload)
+    });
+    of_run(&snapshot.run)
         .into_iter()
-        .chain(of_activities)
-        .take(LISTED)
-        .collect()
+        .chain(activities)
+        .chain(columns)
 }
 
 fn of_run(run: &RunRow) -> Vec<Undecoded> {
@@ -132,16 +156,18 @@ mod tests {
 
     #[test]
     fn an_activitys_payload_that_is_cut_short_is_not_passed_over() {
+        let done = event(
+            1,
+            EventType::ActivityCompleted,
+            &json!({
+                "activity_execution_id": "a",
+                "result": "wwHioz3/VYAiNw",
+                "activity": {"arguments": "wwHioz3/VYAiNwQO", "payload_codec": "avro"},
+            }),
+        );
+        let id = done.id.clone();
         let snapshot = RunSnapshot {
-            events: history(vec![event(
-                1,
-                EventType::ActivityCompleted,
-                &json!({
-                    "activity_execution_id": "a",
-                    "result": "wwHioz3/VYAiNw",
-                    "activity": {"arguments": "wwHioz3/VYAiNwQO", "payload_codec": "avro"},
-                }),
-            )]),
+            events: history(vec![done]),
             ..RunSnapshot::default()
         };
         let found = told(&snapshot, |cx| undecoded(&Projected::of(cx)));
@@ -151,7 +177,7 @@ mod tests {
             .collect();
         assert_eq!(
             found,
-            [("activity_executions", "a", "result", "wwHioz3/VYAiNw")]
+            [("workflow_history_events", id.as_str(), "payload", "wwHioz3/VYAiNw")]
         );
     }
 }
