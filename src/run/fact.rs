@@ -32,10 +32,10 @@ pub struct RunRef {
     pub text: String,
 }
 
-/// A row of this page, by its anchor.
+/// A row of this page, by its anchor; without one where the page has no such row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowRef {
-    pub anchor: String,
+    pub anchor: Option<String>,
     pub text: String,
 }
 

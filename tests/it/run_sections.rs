@@ -1,5 +1,7 @@
 //! What the sections of a run's page tell an operator, over HTTP, for a choice of situations.
 
+use std::collections::{BTreeSet, HashMap};
+
 use axum_test::TestServer;
 use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 use plimsoll::{db::Dialect, demo::Situation};
@@ -133,6 +135,69 @@ async fn every_situation_opens_with_every_section_asked_for_sqlite() {
             let history = server.get(&format!("{address}/history")).await;
             assert_eq!(history.status_code(), 200, "{}", situation.name);
         }
+    })
+    .await;
+}
+
+/// The addresses a page leads to that name a place, each once.
+fn led_to(page: &str, here: &str) -> BTreeSet<String> {
+    let hrefs = page.split(" href=\"").skip(1);
+    let hrefs = hrefs.filter_map(|rest| Some(rest.split_once('"')?.0.replace("&#38;", "&")));
+    hrefs
+        .filter(|href| href.contains('#'))
+        .map(|href| match href.chars().next() {
+            Some('#') => format!("{here}{href}"),
+            Some('?') => format!("{}{href}", here.split('?').next().unwrap_or(here)),
+            _ => href,
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn a_link_to_a_place_leads_to_it_sqlite() {
+    rig::on(Dialect::Sqlite, async |db| {
+        let situations = fill(&db).await;
+        let server = server(&db.read_only);
+        let mut lost = Vec::new();
+        for situation in &situations {
+            let here = href(situation);
+            // Folded sections have links too.
+            let all = format!(
+                "{here}?activities=0&exceptions=0&tasks=0&waits=0&signals=0&updates=0&commands=0\
+                 &children=0&data=0"
+            );
+            let first = page(&server, &here).await;
+            let whole = page(&server, &all).await;
+            // Of the units, one of each kind leads to a row of its own.
+            let mut kinds = BTreeSet::new();
+            let units = first.split(" id=\"lane-").skip(1).filter_map(|rest| {
+                let unit = rest.split_once('"')?.0;
+                let kind = unit.split_once('-')?.0;
+                (kind != "group" && kinds.insert(kind)).then(|| format!("{here}?unit={unit}"))
+            });
+            let mut links = led_to(&first, &here);
+            links.extend(led_to(&whole, &all));
+            for unit in units {
+                links.extend(led_to(&page(&server, &unit).await, &unit));
+            }
+            let mut pages = HashMap::from([(here.clone(), first), (all, whole)]);
+            for link in &links {
+                let (address, place) = link.split_once('#').unwrap();
+                let place = percent_encoding::percent_decode_str(place).decode_utf8_lossy();
+                let id = format!(" id=\"{place}\"");
+                // What the plain page shows, it shows whatever else is asked for.
+                if address.starts_with(&format!("{here}?")) && pages[&here].contains(&id) {
+                    continue;
+                }
+                if !pages.contains_key(address) {
+                    pages.insert(address.to_owned(), page(&server, address).await);
+                }
+                if !pages[address].contains(&id) {
+                    lost.push(format!("{}: {link}", situation.name));
+                }
+            }
+        }
+        assert_eq!(lost, [""; 0], "links that lead nowhere");
     })
     .await;
 }

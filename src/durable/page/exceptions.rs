@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use super::places::Places;
 use crate::{
     durable::{
         projection::{
@@ -55,7 +56,7 @@ impl Entry<'_> {
     }
 }
 
-pub fn exceptions(p: &Projected<'_>, asked: &Asked) -> shown::Exceptions {
+pub fn exceptions(p: &Projected<'_>, asked: &Asked, places: &Places<'_>) -> shown::Exceptions {
     let retried =
         p.cx.snapshot
             .events
@@ -68,7 +69,7 @@ pub fn exceptions(p: &Projected<'_>, asked: &Asked) -> shown::Exceptions {
     let window = asked.window("exceptions", entries.len(), |at| {
         entries.iter().position(|entry| entry.anchor() == at)
     });
-    let names = Names::of(p);
+    let names = Names::of(p, places);
     shown::Exceptions {
         rows: window
             .of(&entries)
@@ -83,19 +84,21 @@ pub fn exceptions(p: &Projected<'_>, asked: &Asked) -> shown::Exceptions {
 }
 
 /// What sources are called, by id.
-struct Names<'p> {
+struct Names<'p, 'q> {
+    places: &'p Places<'q>,
     activities: HashMap<&'p str, &'p Activity<'p>>,
     children: HashMap<&'p str, &'p str>,
     updates: HashMap<&'p str, &'p str>,
 }
 
-impl<'p> Names<'p> {
-    fn of(p: &'p Projected<'_>) -> Self {
+impl<'p, 'q> Names<'p, 'q> {
+    fn of(p: &'p Projected<'_>, places: &'p Places<'q>) -> Self {
         let update = |u: &'p crate::durable::projection::updates::Update| {
             let name = u.name.as_deref()?;
             Some([(u.command_id.as_deref()?, name), (u.id.as_deref()?, name)])
         };
         Self {
+            places,
             activities: p
                 .activities
                 .iter()
@@ -117,44 +120,36 @@ impl<'p> Names<'p> {
 
     fn activity(&self, id: &str) -> RowRef {
         let name = self.activities.get(id).and_then(|activity| activity.name());
-        RowRef {
-            anchor: anchor("activity", id),
-            text: format!("activity {}", name.unwrap_or(id)),
-        }
+        let words = format!("activity {}", name.unwrap_or(id));
+        self.places.activity(id, words)
     }
 
     fn source(&self, kind: Option<&str>, id: Option<&str>) -> RowRef {
         match (kind, id) {
             (Some("activity_execution"), Some(id)) => self.activity(id),
-            (Some("child_workflow_run"), Some(id)) => RowRef {
-                anchor: "children".into(),
-                text: format!(
-                    "child workflow {}",
-                    self.children.get(id).copied().unwrap_or(id)
-                ),
-            },
-            (Some("workflow_command"), Some(id)) => RowRef {
-                anchor: anchor("command", id),
-                text: match self.updates.get(id) {
+            (Some("child_workflow_run"), Some(id)) => {
+                let name = self.children.get(id).copied().unwrap_or(id);
+                self.places.children(format!("child workflow {name}"))
+            }
+            (Some("workflow_command"), Some(id)) => {
+                let words = match self.updates.get(id) {
                     Some(name) => format!("update {name}"),
                     None => "an update".to_owned(),
-                },
-            },
-            (Some("workflow_run") | None, _) => RowRef {
-                anchor: "diagnosis".into(),
-                text: "the workflow".into(),
-            },
-            (Some(other), id) => RowRef {
-                anchor: "history".into(),
-                text: format!("{other} {}", id.unwrap_or_default())
-                    .trim()
-                    .to_owned(),
-            },
+                };
+                self.places.command(id, words)
+            }
+            (Some("workflow_run") | None, _) => {
+                Places::always("diagnosis", "the workflow".to_owned())
+            }
+            (Some(other), id) => {
+                let words = format!("{other} {}", id.unwrap_or_default());
+                self.places.history(words.trim().to_owned())
+            }
         }
     }
 }
 
-fn of_failure(failure: &Failure, names: &Names<'_>) -> shown::Exception {
+fn of_failure(failure: &Failure, names: &Names<'_, '_>) -> shown::Exception {
     let thrown = &failure.exception_payload;
     let mut marks = Vec::new();
     if failure.non_retryable {
@@ -219,7 +214,7 @@ fn of_failure(failure: &Failure, names: &Names<'_>) -> shown::Exception {
 }
 
 /// A try that failed and is made again leaves no failure behind, only its event.
-fn of_retry(event: &HistoryEvent, names: &Names<'_>) -> shown::Exception {
+fn of_retry(event: &HistoryEvent, names: &Names<'_, '_>) -> shown::Exception {
     let told: ActivityEvent = event.as_payload();
     let thrown = ExceptionPayload::of_event(&event.as_payload(), None);
     let source = match told.activity_execution_id.as_deref() {

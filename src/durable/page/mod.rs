@@ -8,6 +8,7 @@ mod exceptions;
 mod head;
 pub mod history;
 pub mod payloads;
+mod places;
 mod signals;
 pub mod steps;
 mod tasks;
@@ -15,22 +16,24 @@ mod timeline;
 mod updates;
 mod waits;
 
+use self::places::Places;
 use crate::{
     durable::projection::{Projected, diagnosis},
     run::{diagnosis::Diagnosis, head::Head, page::Page, timeline::draw::Range, window::Asked},
 };
 
 pub fn page(p: &Projected<'_>, asked: &Asked, range: Range) -> Page {
+    let places = &Places::of(p);
     Page {
         head: head::head(p),
         diagnosis: diagnosis::diagnose(p),
         timeline: timeline::timeline(p, asked, range),
         activities: activities::activities(p, asked),
-        exceptions: exceptions::exceptions(p, asked),
-        tasks: tasks::tasks(p, asked),
-        waits: waits::waits(p, asked),
-        signals: signals::signals(p, asked),
-        updates: updates::updates(p, asked),
+        exceptions: exceptions::exceptions(p, asked, places),
+        tasks: tasks::tasks(p, asked, places),
+        waits: waits::waits(p, asked, places),
+        signals: signals::signals(p, asked, places),
+        updates: updates::updates(p, asked, places),
         commands: commands::commands(p, asked),
         children: children::children(p, asked),
         data: data::data(p, asked),

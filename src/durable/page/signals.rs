@@ -1,6 +1,6 @@
 //! Signals: what was sent, and whether the workflow has taken it.
 
-use super::payloads;
+use super::{payloads, places::Places};
 use crate::{
     durable::projection::{Projected, signals::Signal},
     run::{
@@ -15,13 +15,17 @@ use crate::{
 /// Most bytes of validation errors that stand in the page.
 const ERRORS: usize = 1_024;
 
-pub fn signals(p: &Projected<'_>, asked: &Asked) -> shown::Signals {
+pub fn signals(p: &Projected<'_>, asked: &Asked, places: &Places<'_>) -> shown::Signals {
     let window = asked.window("signals", p.signals.len(), |at| {
         let id = at.strip_prefix("signal-")?;
         p.signals.iter().position(|signal| key(signal) == Some(id))
     });
     shown::Signals {
-        rows: window.of(&p.signals).iter().map(row).collect(),
+        rows: window
+            .of(&p.signals)
+            .iter()
+            .map(|signal| row(signal, places))
+            .collect(),
         window,
     }
 }
@@ -31,7 +35,7 @@ pub fn key(signal: &Signal) -> Option<&str> {
     signal.id.as_deref().or(signal.command_id.as_deref())
 }
 
-fn row(signal: &Signal) -> shown::Signal {
+fn row(signal: &Signal, places: &Places<'_>) -> shown::Signal {
     let id = key(signal).unwrap_or_default();
     shown::Signal {
         anchor: anchor("signal", id),
@@ -59,7 +63,11 @@ fn row(signal: &Signal) -> shown::Signal {
             .code("Signal id", signal.id.as_deref())
             .row(
                 "Command",
-                command(signal.command_id.as_deref(), signal.command_sequence),
+                command(
+                    places,
+                    signal.command_id.as_deref(),
+                    signal.command_sequence,
+                ),
             )
             .count("Applied at sequence", signal.workflow_sequence)
             .code("Wait id", signal.signal_wait_id.as_deref())
@@ -77,15 +85,17 @@ fn row(signal: &Signal) -> shown::Signal {
     }
 }
 
-pub(super) fn command(id: Option<&str>, sequence: Option<i64>) -> Option<RowRef> {
+pub(super) fn command(
+    places: &Places<'_>,
+    id: Option<&str>,
+    sequence: Option<i64>,
+) -> Option<RowRef> {
     let id = id?;
-    Some(RowRef {
-        anchor: anchor("command", id),
-        text: match sequence {
-            Some(sequence) => format!("command {sequence}"),
-            None => id.to_owned(),
-        },
-    })
+    let words = match sequence {
+        Some(sequence) => format!("command {sequence}"),
+        None => id.to_owned(),
+    };
+    Some(places.command(id, words))
 }
 
 /// Why it was not valid; none when nothing is said.

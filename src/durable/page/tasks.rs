@@ -1,16 +1,17 @@
 //! Tasks: whether each can be picked up, who holds it and what went wrong with it.
 
+use super::places::Places;
 use crate::{
     durable::projection::{Projected, context::stamp, tasks::Task},
     run::{
-        fact::{Facts, RowRef, anchor},
+        fact::{Facts, anchor},
         tag::Tag,
         tasks as shown,
         window::Asked,
     },
 };
 
-pub fn tasks(p: &Projected<'_>, asked: &Asked) -> shown::Tasks {
+pub fn tasks(p: &Projected<'_>, asked: &Asked, places: &Places<'_>) -> shown::Tasks {
     let window = asked.window("tasks", p.tasks.len(), |at| {
         let id = at.strip_prefix("task-")?;
         p.tasks.iter().position(|task| task.id == id)
@@ -19,13 +20,13 @@ pub fn tasks(p: &Projected<'_>, asked: &Asked) -> shown::Tasks {
         rows: window
             .of(&p.tasks)
             .iter()
-            .map(|task| row(p, task))
+            .map(|task| row(p, task, places))
             .collect(),
         window,
     }
 }
 
-fn row(p: &Projected<'_>, task: &Task) -> shown::Task {
+fn row(p: &Projected<'_>, task: &Task, places: &Places<'_>) -> shown::Task {
     let mut marks = Vec::new();
     if task.synthetic {
         marks.push(Tag::missing());
@@ -100,9 +101,8 @@ fn row(p: &Projected<'_>, task: &Task) -> shown::Task {
             )
             .row(
                 "Activity",
-                task.activity_execution_id.as_ref().map(|id| RowRef {
-                    anchor: anchor("activity", id),
-                    text: task.activity_type.clone().unwrap_or_else(|| id.clone()),
+                task.activity_execution_id.as_ref().map(|id| {
+                    places.activity(id, task.activity_type.clone().unwrap_or_else(|| id.clone()))
                 }),
             )
             .code("Retry of task", task.retry_of_task_id.as_deref())

@@ -2,26 +2,31 @@
 
 use super::{
     payloads,
+    places::Places,
     signals::{command, errors},
 };
 use crate::{
     durable::projection::{Projected, updates::Update},
     run::{
         data::PayloadRef,
-        fact::{Facts, RowRef, anchor},
+        fact::{Facts, anchor},
         tag::Tag,
         updates as shown,
         window::Asked,
     },
 };
 
-pub fn updates(p: &Projected<'_>, asked: &Asked) -> shown::Updates {
+pub fn updates(p: &Projected<'_>, asked: &Asked, places: &Places<'_>) -> shown::Updates {
     let window = asked.window("updates", p.updates.len(), |at| {
         let id = at.strip_prefix("update-")?;
         p.updates.iter().position(|update| key(update) == Some(id))
     });
     shown::Updates {
-        rows: window.of(&p.updates).iter().map(row).collect(),
+        rows: window
+            .of(&p.updates)
+            .iter()
+            .map(|update| row(update, places))
+            .collect(),
         window,
     }
 }
@@ -31,7 +36,7 @@ pub fn key(update: &Update) -> Option<&str> {
     update.id.as_deref().or(update.command_id.as_deref())
 }
 
-fn row(update: &Update) -> shown::Update {
+fn row(update: &Update, places: &Places<'_>) -> shown::Update {
     let id = key(update).unwrap_or_default();
     let payload = |part, value: &Option<serde_json::Value>| {
         let of = PayloadRef {
@@ -72,7 +77,11 @@ fn row(update: &Update) -> shown::Update {
             .code("Update id", update.id.as_deref())
             .row(
                 "Command",
-                command(update.command_id.as_deref(), update.command_sequence),
+                command(
+                    places,
+                    update.command_id.as_deref(),
+                    update.command_sequence,
+                ),
             )
             .count("Applied at sequence", update.workflow_sequence)
             .code("Order", Some(update.ordering_state))
@@ -84,13 +93,9 @@ fn row(update: &Update) -> shown::Update {
             .text("Validation errors", errors(&update.validation_errors))
             .row(
                 "Failure",
-                update.failure_id.as_ref().map(|id| RowRef {
-                    anchor: anchor("failure", id),
-                    text: update
-                        .exception
-                        .exception_class
-                        .clone()
-                        .unwrap_or_else(|| id.clone()),
+                update.failure_id.as_ref().map(|id| {
+                    let class = update.exception.exception_class.clone();
+                    places.failure(id, class.unwrap_or_else(|| id.clone()))
                 }),
             )
             .code("Task", update.tasks.current_task_id.as_deref())

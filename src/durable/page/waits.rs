@@ -1,5 +1,6 @@
 //! Waits: what resumes the run, and until when.
 
+use super::places::Places;
 use crate::{
     durable::projection::{
         Projected,
@@ -13,7 +14,7 @@ use crate::{
     },
 };
 
-pub fn waits(p: &Projected<'_>, asked: &Asked) -> shown::Waits {
+pub fn waits(p: &Projected<'_>, asked: &Asked, places: &Places<'_>) -> shown::Waits {
     let window = asked.window("waits", p.waits.len(), |at| {
         let id = at.strip_prefix("wait-")?;
         p.waits.iter().position(|wait| wait.id == id)
@@ -22,13 +23,13 @@ pub fn waits(p: &Projected<'_>, asked: &Asked) -> shown::Waits {
         rows: window
             .of(&p.waits)
             .iter()
-            .map(|wait| row(p, wait))
+            .map(|wait| row(p, wait, places))
             .collect(),
         window,
     }
 }
 
-fn row(p: &Projected<'_>, wait: &Wait) -> shown::Wait {
+fn row(p: &Projected<'_>, wait: &Wait, places: &Places<'_>) -> shown::Wait {
     let left = wait.is_open() && p.cx.snapshot.run.status.is_terminal();
     let overdue = wait.is_open() && wait.deadline_at.is_some_and(|at| at < p.cx.now);
     let mut marks = Vec::new();
@@ -78,7 +79,7 @@ fn row(p: &Projected<'_>, wait: &Wait) -> shown::Wait {
         } else {
             wait.summary.clone()
         },
-        resumes: resumes(wait),
+        resumes: resumes(wait, places),
         opened: wait.opened_at,
         deadline: wait.deadline_at,
         resolved: wait.resolved_at,
@@ -93,24 +94,21 @@ fn row(p: &Projected<'_>, wait: &Wait) -> shown::Wait {
             .at("Timeout fired", wait.timeout_fired_at)
             .row(
                 "Task",
-                wait.task_id.as_ref().map(|id| RowRef {
-                    anchor: anchor("task", id),
-                    text: format!(
+                wait.task_id.as_ref().map(|id| {
+                    let words = format!(
                         "{} task, {}",
                         wait.task_type.as_deref().unwrap_or("a"),
                         wait.task_status.as_deref().unwrap_or("of unknown status"),
-                    ),
+                    );
+                    places.task(id, words)
                 }),
             )
             .row(
                 "Command",
-                wait.command_id.as_ref().map(|id| RowRef {
-                    anchor: anchor("command", id),
-                    text: format!(
-                        "command {}",
-                        wait.command_sequence
-                            .map_or_else(|| "?".into(), |sequence| sequence.to_string()),
-                    ),
+                wait.command_id.as_ref().map(|id| {
+                    let number = wait.command_sequence.map(|sequence| sequence.to_string());
+                    let words = format!("command {}", number.as_deref().unwrap_or("?"));
+                    places.command(id, words)
                 }),
             )
             .text("Parallel group", group)
@@ -120,19 +118,15 @@ fn row(p: &Projected<'_>, wait: &Wait) -> shown::Wait {
     }
 }
 
-fn resumes(wait: &Wait) -> Option<RowRef> {
+fn resumes(wait: &Wait, places: &Places<'_>) -> Option<RowRef> {
     let kind = wait.resume_source_kind.as_deref()?;
-    let id = wait.resume_source_id.as_deref();
-    let to = match (kind, id) {
-        ("activity_execution", Some(id)) => anchor("activity", id),
-        ("workflow_task" | "task", Some(id)) => anchor("task", id),
-        ("workflow_command", Some(id)) => anchor("command", id),
-        ("child_workflow_run", Some(_)) => "children".to_owned(),
-        ("signal", _) => "signals".to_owned(),
-        _ => "timeline".to_owned(),
-    };
-    Some(RowRef {
-        anchor: to,
-        text: kind.replace('_', " "),
+    let words = kind.replace('_', " ");
+    Some(match (kind, wait.resume_source_id.as_deref()) {
+        ("activity_execution", Some(id)) => places.activity(id, words),
+        ("workflow_task" | "task", Some(id)) => places.task(id, words),
+        ("workflow_command", Some(id)) => places.command(id, words),
+        ("child_workflow_run", Some(_)) => places.children(words),
+        ("signal", _) => places.signals(words),
+        _ => Places::always("timeline", words),
     })
 }
