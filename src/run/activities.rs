@@ -59,6 +59,14 @@ pub struct Note {
     pub at: Option<DateTime<Utc>>,
 }
 
+/// Until when a worker may hold an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lease {
+    Held(DateTime<Utc>),
+    /// Of an attempt that has ended since.
+    Over(DateTime<Utc>),
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attempt {
     pub number: String,
@@ -68,8 +76,7 @@ pub struct Attempt {
     pub started: Option<DateTime<Utc>>,
     pub ended: Option<DateTime<Utc>>,
     pub took: Option<TimeDelta>,
-    /// Until when its worker holds it.
-    pub lease: Option<DateTime<Utc>>,
+    pub lease: Option<Lease>,
     pub heartbeat: Option<DateTime<Utc>>,
     pub progress: Option<String>,
     /// Why its worker should stop.

@@ -235,6 +235,9 @@ fn notes(now: DateTime<Utc>, activity: &Activity, state: Option<&RetryState>) ->
             (false, Some(Cut::NonRetryable)) => {
                 say("The exception is non-retryable.".into(), None);
             }
+            (false, Some(Cut::MaxAttempts)) if state.attempts_made == 1 => {
+                say("Its only try was used.".into(), None);
+            }
             (false, Some(Cut::MaxAttempts)) => say(
                 format!(
                     "All {} were used.",
@@ -315,7 +318,13 @@ fn attempt_row(now: DateTime<Utc>, attempt: &Attempt, errors: &Errors) -> shown:
         started: attempt.started_at,
         ended: attempt.closed_at,
         took: length(attempt.started_at, attempt.closed_at),
-        lease: attempt.lease_expires_at.filter(|_| running),
+        lease: attempt.leased_until.map(|until| {
+            if running {
+                shown::Lease::Held(until)
+            } else {
+                shown::Lease::Over(until)
+            }
+        }),
         heartbeat: attempt.last_heartbeat_at,
         progress: attempt.last_heartbeat_progress.as_ref().map(progress),
         stop: attempt.stop_reason.filter(|_| running).map(stop),

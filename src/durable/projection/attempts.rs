@@ -39,6 +39,9 @@ pub struct Attempt {
     pub can_continue: bool,
     pub cancel_requested: bool,
     pub stop_reason: Option<StopReason>,
+    /// Until when its worker held it, as far as that was told; also of a try that ended.
+    #[serde(skip)]
+    pub leased_until: Option<DateTime<Utc>>,
 }
 
 /// Why a worker that still runs a try should stop.
@@ -62,7 +65,9 @@ struct State<'a> {
     status: Option<AttemptStatus>,
     task_id: Option<Cow<'a, str>>,
     lease_owner: Option<Cow<'a, str>>,
-    lease: Lease,
+    leased_until: Option<DateTime<Utc>>,
+    /// An event ended the try: no row may bring its lease back.
+    lease_ended: bool,
     started_at: Option<DateTime<Utc>>,
     last_heartbeat_at: Option<DateTime<Utc>>,
     progress: Option<Progress>,
@@ -76,15 +81,6 @@ impl State<'_> {
             ..Self::default()
         }
     }
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-enum Lease {
-    #[default]
-    Untold,
-    Until(DateTime<Utc>),
-    /// An event ended the try: no row may bring its lease back.
-    Ended,
 }
 
 /// The tries of all activities of a run, collected event by event.
@@ -176,11 +172,10 @@ impl<'a> Collected<'a> {
             .lease_expires_at
             .or_else(|| *attempt?.lease_expires_at)
             .or_else(|| *task?.lease_expires_at);
-        match (ends, until) {
-            (true, _) => state.lease = Lease::Ended,
-            (false, Some(until)) => state.lease = Lease::Until(until),
-            (false, None) => {}
+        if ends || until.is_some() {
+            state.lease_ended = ends;
         }
+        later(&mut state.leased_until, until);
     }
 
     /// A row fills what its try's events left untold; a try without events is the row's.
@@ -204,9 +199,7 @@ impl<'a> Collected<'a> {
         missing(&mut state.started_at, row.started_at);
         missing(&mut state.last_heartbeat_at, row.last_heartbeat_at);
         missing(&mut state.closed_at, row.closed_at);
-        if let (Lease::Untold, Some(until)) = (state.lease, row.lease_expires_at) {
-            state.lease = Lease::Until(until);
-        }
+        missing(&mut state.leased_until, row.lease_expires_at);
     }
 
     /// The tries of one activity in order, the one it names as current among them.
@@ -270,10 +263,8 @@ fn present(state: State<'_>, row: Option<&ExecutionRow>) -> Attempt {
         status: state.status,
         task_id: state.task_id.map(Cow::into_owned),
         lease_owner: state.lease_owner.map(Cow::into_owned),
-        lease_expires_at: match state.lease {
-            Lease::Until(until) => Some(until),
-            Lease::Untold | Lease::Ended => None,
-        },
+        lease_expires_at: state.leased_until.filter(|_| !state.lease_ended),
+        leased_until: state.leased_until,
         started_at: state.started_at,
         last_heartbeat_at: state.last_heartbeat_at,
         last_heartbeat_progress: state.progress,
@@ -330,6 +321,7 @@ fn synthetic(id: &str, current: &Current<'_>, row: Option<&ExecutionRow>) -> Att
         task_id: None,
         lease_owner: None,
         lease_expires_at: None,
+        leased_until: None,
         started_at: current.started_at.or(row.and_then(|row| row.started_at)),
         last_heartbeat_at: current
             .last_heartbeat_at

@@ -279,6 +279,7 @@ mod tests {
             can_continue: false,
             cancel_requested: false,
             stop_reason: None,
+            leased_until: None,
         }
     }
 
