@@ -12,7 +12,7 @@ use crate::{
             activities::Activity,
             exception::{ExceptionPayload, Resolution, ResolutionSource},
             failures::Failure,
-            trace::{Frame, application_first},
+            trace::{Frame, owned},
         },
         stored::{EventType, FailureCategory, HistoryEvent, payloads::activity::ActivityEvent},
     },
@@ -326,7 +326,8 @@ fn trace(frames: &[Frame], preview: Option<&str>) -> shown::Trace {
         text,
         ..shown::Trace::default()
     };
-    for frame in application_first(frames).into_iter().take(FRAMES) {
+    let (own, others): (Vec<_>, Vec<_>) = owned(frames).partition(|(_, own)| *own);
+    for (frame, own) in own.into_iter().chain(others).take(FRAMES) {
         let shown = shown::Frame {
             call: format!(
                 "{}{}{}",
@@ -339,7 +340,7 @@ fn trace(frames: &[Frame], preview: Option<&str>) -> shown::Trace {
                 None => file.clone(),
             }),
         };
-        if frame.is_application() {
+        if own {
             trace.own.push(shown);
         } else {
             trace.others.push(shown);

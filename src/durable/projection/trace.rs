@@ -50,13 +50,6 @@ impl Frame {
             rest,
         })
     }
-
-    /// The application's own code, not a library's or PHP's.
-    pub fn is_application(&self) -> bool {
-        self.file
-            .as_deref()
-            .is_some_and(|file| !file.contains("/vendor/") && !file.contains("\\vendor\\"))
-    }
 }
 
 /// The readable frames of a stored trace.
@@ -69,12 +62,55 @@ pub fn frames(trace: Option<&Value>) -> Vec<Frame> {
         .collect()
 }
 
-/// The application's frames before the others, each group in its own order.
-pub fn application_first(frames: &[Frame]) -> Vec<&Frame> {
-    let (mut own, others): (Vec<_>, Vec<_>) =
-        frames.iter().partition(|frame| frame.is_application());
-    own.extend(others);
-    own
+/// Where tools put what an application is built on.
+const LIBRARIES: [&str; 7] = [
+    "vendor",
+    "node_modules",
+    "site-packages",
+    "dist-packages",
+    "usr/lib",
+    "usr/local/lib",
+    "usr/share/php",
+];
+
+/// What the engine itself consists of and is built on, wherever it is installed.
+const FRAMEWORK: [&str; 4] = ["Workflow\\", "Illuminate\\", "Laravel\\", "Symfony\\"];
+
+/// Each frame, and whether it is the application's own code, not a library's or PHP's.
+///
+/// A frame's file is that of the caller, whose class is in the next frame; a frame without a file
+/// was called by PHP itself, and is judged by its own class.
+pub fn owned(frames: &[Frame]) -> impl Iterator<Item = (&Frame, bool)> {
+    let callers = frames.iter().skip(1).map(Some).chain([None]);
+    frames.iter().zip(callers).map(|(frame, caller)| {
+        let own = match &frame.file {
+            Some(file) => {
+                let class = caller.and_then(|caller| caller.class.as_deref());
+                !is_library(file) && !class.is_some_and(is_framework)
+            }
+            // A class without a namespace is as likely PHP's.
+            None => frame
+                .class
+                .as_deref()
+                .is_some_and(|class| class.contains('\\') && !is_framework(class)),
+        };
+        (frame, own)
+    })
+}
+
+fn is_library(file: &str) -> bool {
+    let file = file.replace('\\', "/");
+    let inside = |folder: &str| {
+        file.split_once(folder).is_some_and(|(before, after)| {
+            (before.is_empty() || before.ends_with('/')) && after.starts_with('/')
+        })
+    };
+    file.starts_with("phar://") || file.starts_with("node:") || LIBRARIES.into_iter().any(inside)
+}
+
+fn is_framework(class: &str) -> bool {
+    let class = class.trim_start_matches('\\');
+    FRAMEWORK.iter().any(|space| class.starts_with(space))
 }
 
 /// How many calls a preview shows.
@@ -120,10 +156,47 @@ mod tests {
             preview(&frames),
             "App\\Pay->charge @ /app/vendor/x.php:7\nrun @ /app/src/y.php:0"
         );
-        assert_eq!(
-            application_first(&frames)[0].function.as_deref(),
-            Some("run")
-        );
+    }
+
+    #[test]
+    fn the_applications_calls_are_told_from_those_of_libraries() {
+        let frame = |class: Option<&str>, file: Option<&str>| Frame {
+            class: class.map(str::to_owned),
+            file: file.map(str::to_owned),
+            ..Frame::default()
+        };
+        let stack = [
+            // Called in a file of the application, whatever was called.
+            (
+                Some("Illuminate\\Http\\Client"),
+                Some("/app/app/Charge.php"),
+                true,
+            ),
+            // Called by PHP itself: it has no file, its class tells.
+            (Some("App\\Charge"), None, true),
+            (Some("ReflectionMethod"), None, false),
+            (Some("Illuminate\\Container"), None, false),
+            (None, None, false),
+            // Installed elsewhere: the file is that of the class in the next frame.
+            (Some("App\\Charge"), Some("/srv/deps/Container.php"), false),
+            (
+                Some("Illuminate\\Container"),
+                Some("/app/vendor/laravel/Worker.php"),
+                false,
+            ),
+            (None, Some("C:\\app\\vendor\\bin\\run.php"), false),
+            (None, Some("vendor/autoload.php"), false),
+            (None, Some("/usr/lib/python3.12/asyncio/runners.py"), false),
+            (None, Some("/srv/worker/node_modules/pg/index.js"), false),
+            (None, Some("phar:///usr/bin/tool.phar/run.php"), false),
+            // Only by its name like one.
+            (None, Some("/app/my_vendor/vendors.php"), true),
+            (None, Some("/app/artisan"), true),
+        ];
+        let frames: Vec<Frame> = stack.map(|(class, file, _)| frame(class, file)).into();
+        for ((frame, own), (.., want)) in owned(&frames).zip(stack) {
+            assert_eq!(own, want, "{frame:?}");
+        }
     }
 
     #[test]
