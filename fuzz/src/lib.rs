@@ -86,7 +86,12 @@ pub fn bundle(data: &[u8]) {
         now: NOW.parse().unwrap(),
         config: &config,
     });
-    page::page(&projected, &Asked::default(), Range::default());
+    page::page(
+        &projected,
+        &page::story(&projected),
+        &Asked::default(),
+        Range::default(),
+    );
     page::steps::steps(&projected);
 }
 

@@ -57,7 +57,12 @@ fn shown(text: &[u8]) -> Option<Kept> {
         now: now(),
         config: &config,
     });
-    let page = page::page(&projected, &Asked::default(), Range::default());
+    let page = page::page(
+        &projected,
+        &page::story(&projected),
+        &Asked::default(),
+        Range::default(),
+    );
     assert_eq!(page.head.run_id, kept.opened.run.run.id);
     let _ = page::steps::steps(&projected);
     Some(kept)

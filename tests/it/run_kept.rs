@@ -1,11 +1,12 @@
 //! A long run's page is kept for the next viewer, and only while the run takes no step.
 
 use axum_test::TestServer;
+use chrono::TimeDelta;
 use plimsoll::demo::{catalogue, write::write};
 
 use crate::{
     rig::{TestDb, on_every_database},
-    shop::{now, server},
+    shop::{self, now, server},
 };
 
 /// Which run is meant, and how far it is.
@@ -39,6 +40,28 @@ on_every_database! {
         let (other, read) = view(&server, &format!("{address}?open=tasks")).await;
         assert_ne!(first, other);
         assert!(read > SEEN_AGAIN, "another page: {read} statements");
+
+        // Another part of its timeline is drawn from what was read, as if it were read again.
+        let rows: Vec<&str> = first
+            .split(" id=\"lane-")
+            .skip(1)
+            .filter_map(|rest| Some(rest.split_once('"')?.0))
+            .collect();
+        let unit = rows.iter().find(|id| !id.starts_with("group-") && **id != "run");
+        let group = rows.iter().find_map(|id| id.strip_prefix("group-"));
+        let middle = now() - TimeDelta::hours(30);
+        for query in [
+            format!("unit={}", unit.expect("a unit")),
+            format!("group={}&units=50", group.expect("a group")),
+            format!("from={}", middle.format("%Y-%m-%dT%H:%M:%SZ")),
+        ] {
+            let address = format!("{address}?{query}");
+            let (kept, sent) = view(&server, &address).await;
+            assert_eq!(sent, SEEN_AGAIN, "{query}");
+            let (anew, _) = view(&shop::server(&db.read_only), &address).await;
+            assert_eq!(kept, anew, "{query}");
+            assert_ne!(kept, first, "{query}");
+        }
 
         let mut tx = db.writable.write().await.unwrap();
         let mut q = tx.statement();

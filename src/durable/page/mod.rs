@@ -16,18 +16,26 @@ mod timeline;
 mod updates;
 mod waits;
 
+pub use timeline::story;
+
 use self::places::Places;
 use crate::{
     durable::projection::{Projected, diagnosis},
-    run::{diagnosis::Diagnosis, head::Head, page::Page, timeline::draw::Range, window::Asked},
+    run::{
+        diagnosis::Diagnosis,
+        head::Head,
+        page::Page,
+        timeline::draw::{Range, Story, draw},
+        window::Asked,
+    },
 };
 
-pub fn page(p: &Projected<'_>, asked: &Asked, range: Range) -> Page {
+pub fn page(p: &Projected<'_>, story: &Story, asked: &Asked, range: Range) -> Page {
     let places = &Places::of(p);
     Page {
         head: head::head(p),
         diagnosis: diagnosis::diagnose(p),
-        timeline: timeline::timeline(p, asked, range),
+        timeline: draw(story, asked, range),
         activities: activities::activities(p, asked),
         exceptions: exceptions::exceptions(p, asked, places),
         tasks: tasks::tasks(p, asked, places),

@@ -6,7 +6,7 @@ use super::{
     Bar, Fold, Kind, Label, Line, Mark, Phase, Row, Share, Span, Tick, Timeline, Unit, density,
     rows::choose, scale::Scale,
 };
-use crate::run::window::Asked;
+use crate::run::{fact::Fact, window::Asked};
 
 /// Most ticks of the axis.
 const TICKS: usize = 7;
@@ -16,6 +16,9 @@ const THIN: f64 = 0.35;
 const AHEAD: f64 = 2.4;
 /// How far apart two of them stand at least.
 const APART: f64 = 0.4;
+
+/// What the text of a fact takes, about.
+const FACT: usize = 32;
 
 /// What is drawn, and when.
 #[derive(Debug)]
@@ -34,15 +37,31 @@ pub struct Range {
     pub to: Option<DateTime<Utc>>,
 }
 
-pub fn draw(story: Story, asked: &Asked, range: Range) -> Timeline {
+impl Story {
+    /// About what it takes in memory.
+    pub fn bytes(&self) -> usize {
+        let of_span = |span: &Span| size_of::<Span>() + span.says.len();
+        let of_unit = |unit: &Unit| {
+            let texts = unit.id.len() + unit.name.len() + unit.family.len() + unit.status.len();
+            let facts = unit.facts.len() * (size_of::<Fact>() + FACT);
+            size_of::<Unit>() + texts + facts + unit.spans.iter().map(of_span).sum::<usize>()
+        };
+        self.units.iter().map(of_unit).sum()
+    }
+}
+
+/// What of a page's address is about the timeline alone.
+pub const ASKED: [&str; 5] = ["unit", "group", "units", "from", "to"];
+
+pub fn draw(story: &Story, asked: &Asked, range: Range) -> Timeline {
     let Story {
         run,
         units,
         marks,
         now,
     } = story;
-    let begin = run.from().unwrap_or(now);
-    let whole = extent(&run, &units, &marks, begin);
+    let begin = run.from().unwrap_or(*now);
+    let whole = extent(run, units, marks, begin);
     let beside =
         range.from.is_some_and(|from| from >= whole.1) || range.to.is_some_and(|to| to <= whole.0);
     let range = if beside { Range::default() } else { range };
@@ -51,14 +70,10 @@ pub fn draw(story: Story, asked: &Asked, range: Range) -> Timeline {
     let zoomed = (from, to) != whole;
 
     let selected = asked.get("unit").map(str::to_owned);
-    let units: Vec<Unit> = if zoomed {
-        let seen = |unit: &Unit| {
-            unit.from().is_some_and(|at| at <= to) && unit.to().is_some_and(|at| at >= from)
-        };
-        units.into_iter().filter(seen).collect()
-    } else {
-        units
+    let seen = |unit: &&Unit| {
+        unit.from().is_some_and(|at| at <= to) && unit.to().is_some_and(|at| at >= from)
     };
+    let units: Vec<&Unit> = units.iter().filter(|unit| !zoomed || seen(unit)).collect();
     let of_group = asked.get("group").map(str::to_owned);
     let chosen = choose(units, of_group.as_deref(), selected.as_deref(), asked);
 
@@ -82,7 +97,7 @@ pub fn draw(story: Story, asked: &Asked, range: Range) -> Timeline {
 
     let groups = chosen.rows.iter().filter(|(_, group)| group.is_some());
     let columns = density::columns(groups.count());
-    let mut rows = vec![(run, None)];
+    let mut rows = vec![(run.clone(), None)];
     rows.extend(chosen.rows);
     let rows: Vec<Row> = rows
         .into_iter()
@@ -105,7 +120,7 @@ pub fn draw(story: Story, asked: &Asked, range: Range) -> Timeline {
             }
         })
         .collect();
-    let (lines, folds, levels) = labels(&marks, &scale, now, from, to);
+    let (lines, folds, levels) = labels(marks, &scale, *now, from, to);
     let mut kinds: Vec<Kind> = rows.iter().map(|row| row.unit.kind).collect();
     kinds.sort_unstable();
     kinds.dedup();
@@ -351,7 +366,7 @@ mod tests {
         run.kind = Kind::Run;
         run.spans[0].idle = true;
         draw(
-            Story {
+            &Story {
                 run,
                 units,
                 marks: Vec::new(),
@@ -428,7 +443,7 @@ mod tests {
                 marks: Vec::new(),
                 now: at(100),
             };
-            let timeline = draw(story, &Asked::default(), range);
+            let timeline = draw(&story, &Asked::default(), range);
             (
                 timeline.beside,
                 timeline.zoomed,

@@ -20,14 +20,14 @@ pub(super) struct Chosen {
 }
 
 pub(super) fn choose(
-    units: Vec<Unit>,
+    units: Vec<&Unit>,
     of_group: Option<&str>,
     selected: Option<&str>,
     asked: &Asked,
 ) -> Chosen {
     let total = units.len();
     if let Some(group) = of_group {
-        let units: Vec<Unit> = units
+        let units: Vec<&Unit> = units
             .into_iter()
             .filter(|unit| key(unit) == group)
             .collect();
@@ -41,7 +41,7 @@ pub(super) fn choose(
             .into_iter()
             .skip(from)
             .take(PAGE)
-            .map(|unit| (unit, None))
+            .map(|unit| (unit.clone(), None))
             .collect();
         let window = Window {
             from,
@@ -58,7 +58,8 @@ pub(super) fn choose(
         loaded: true,
     };
     if total <= ROWS {
-        let rows = units.into_iter().map(|unit| (unit, None)).collect();
+        let rows = units.into_iter().map(|unit| (unit.clone(), None));
+        let rows = rows.collect();
         return Chosen {
             rows,
             window: whole,
@@ -76,34 +77,34 @@ pub fn key(unit: &Unit) -> String {
 }
 
 /// The telling units one by one, the rest by kind and name.
-fn grouped(units: Vec<Unit>, selected: Option<&str>) -> Vec<(Unit, Option<usize>)> {
+fn grouped(units: Vec<&Unit>, selected: Option<&str>) -> Vec<(Unit, Option<usize>)> {
     let mut rows: Vec<(Unit, Option<usize>)> = Vec::new();
-    let mut rest: BTreeMap<String, Vec<Unit>> = BTreeMap::new();
+    let mut rest: BTreeMap<String, Vec<&Unit>> = BTreeMap::new();
     let telling = units
         .iter()
         .rev()
         .filter(|unit| unit.is_open || unit.failed)
         .take(TELLING)
-        .map(|unit| unit.id.clone())
+        .map(|unit| unit.id.as_str())
         .collect::<std::collections::HashSet<_>>();
     for unit in units {
-        if telling.contains(&unit.id) || selected == Some(&unit.id) {
-            rows.push((unit, None));
+        if telling.contains(unit.id.as_str()) || selected == Some(&unit.id) {
+            rows.push((unit.clone(), None));
         } else {
-            rest.entry(key(&unit)).or_default().push(unit);
+            rest.entry(key(unit)).or_default().push(unit);
         }
     }
-    let mut groups: Vec<Vec<Unit>> = rest.into_values().collect();
+    let mut groups: Vec<Vec<&Unit>> = rest.into_values().collect();
     groups.sort_by_key(|group| std::cmp::Reverse(group.len()));
     let small = groups.split_off(GROUPS.min(groups.len()));
-    let mut by_kind: BTreeMap<Kind, Vec<Unit>> = BTreeMap::new();
+    let mut by_kind: BTreeMap<Kind, Vec<&Unit>> = BTreeMap::new();
     for unit in small.into_iter().flatten() {
         by_kind.entry(unit.kind).or_default().push(unit);
     }
-    rows.extend(groups.into_iter().filter_map(|group| as_one(group, None)));
+    rows.extend(groups.iter().filter_map(|group| as_one(group, None)));
     rows.extend(
         by_kind
-            .into_values()
+            .values()
             .filter_map(|group| as_one(group, Some("others"))),
     );
     rows.sort_by_key(|(unit, _)| unit.from());
@@ -111,16 +112,17 @@ fn grouped(units: Vec<Unit>, selected: Option<&str>) -> Vec<(Unit, Option<usize>
 }
 
 /// One row for many units; a group of one stays what it is.
-fn as_one(group: Vec<Unit>, name: Option<&str>) -> Option<(Unit, Option<usize>)> {
+fn as_one(group: &[&Unit], name: Option<&str>) -> Option<(Unit, Option<usize>)> {
     let count = group.len();
     let failed = group.iter().filter(|unit| unit.failed).count();
     let open = group.iter().filter(|unit| unit.is_open).count();
-    let mut units = group.into_iter();
-    let mut first = units.next()?;
-    if count == 1 {
+    let (first, others) = group.split_first()?;
+    let mut first = Unit::clone(first);
+    if others.is_empty() {
         return Some((first, None));
     }
-    first.spans.extend(units.flat_map(|unit| unit.spans));
+    let spans = others.iter().flat_map(|unit| &unit.spans);
+    first.spans.extend(spans.cloned());
     if let Some(name) = name {
         name.clone_into(&mut first.family);
     }

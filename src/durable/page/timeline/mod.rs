@@ -14,22 +14,15 @@ use crate::{
     },
     run::{
         fact::Facts,
-        timeline::{
-            Kind, Mark, Phase, Span, Timeline, Unit,
-            draw::{Range, Story, draw},
-        },
-        window::Asked,
+        timeline::{Kind, Mark, Phase, Span, Unit, draw::Story},
     },
 };
 
 /// What became of something that nobody ended before the run did.
 const LEFT: &str = "still open when the run closed";
 
-pub fn timeline(p: &Projected<'_>, asked: &Asked, range: Range) -> Timeline {
-    draw(story(p), asked, range)
-}
-
-fn story(p: &Projected<'_>) -> Story {
+/// What there is to draw, whatever part of it is asked for.
+pub fn story(p: &Projected<'_>) -> Story {
     let time = Time::of(p);
     let mut units: Vec<Unit> = Vec::new();
     units.extend(

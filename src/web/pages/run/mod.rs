@@ -172,19 +172,14 @@ async fn show(
     let range = range(&asked, &layout)?;
     let mut snapshot = app.db()?.snapshot().await?;
     let run_id = run_id(&mut snapshot, instance, run).await?;
-    let key = Key {
-        run_id,
-        query,
-        zone: layout.zone,
-    };
+    let key = Key::new(run_id, &asked);
     if let Some(kept) = app.kept.get(&key, layout.now).await
         && progress(&mut snapshot, &key.run_id).await?.as_ref() == Some(&kept.progress)
     {
         snapshot.end().await;
         layout.now = kept.at;
-        return Ok(Html(
-            RunView::new(layout, Arc::clone(&kept.page), asked).render()?,
-        ));
+        let page = kept.page(&asked, range);
+        return Ok(Html(RunView::new(layout, page, asked).render()?));
     }
     let rows = RunSnapshot::load_with(
         &mut snapshot,
@@ -198,18 +193,21 @@ async fn show(
         now: layout.now,
         config: &app.engine,
     });
-    let page = Arc::new(page::page(&projected, &asked, range));
+    let story = page::story(&projected);
+    let page = Arc::new(page::page(&projected, &story, &asked, range));
     let at = layout.now;
-    let html = RunView::new(layout, Arc::clone(&page), asked).render()?;
+    let html = RunView::new(layout, Arc::clone(&page), asked.clone()).render()?;
     if is_long(&page)
         && let Some(progress) = progress(&mut snapshot, &key.run_id).await?
     {
-        let bytes = html.len();
         let kept = Kept {
             progress,
             at,
             page,
-            bytes,
+            asked,
+            range,
+            story,
+            sent: html.len(),
         };
         app.kept.keep(key, kept).await;
     }
@@ -232,7 +230,12 @@ pub fn of_bundle(
         now: layout.now,
         config: &app.engine,
     });
-    let page = Arc::new(page::page(&projected, &asked, range));
+    let page = Arc::new(page::page(
+        &projected,
+        &page::story(&projected),
+        &asked,
+        range,
+    ));
     let mut view = RunView::at(layout.at(Nav::Bundles), page, asked, here);
     view.bundle = Some(banner);
     Ok(Html(view.render()?))
