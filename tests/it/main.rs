@@ -27,6 +27,7 @@ mod metrics_invariants;
 mod metrics_outage;
 mod metrics_plans;
 mod near_limits;
+mod page_size;
 mod queue_visibility;
 mod random_rows;
 mod reading;
