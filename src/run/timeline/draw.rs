@@ -237,8 +237,12 @@ fn label(span: &Span, width: f64) -> (Option<Label>, bool) {
     }
 }
 
+/// From here on a label has no room to the right of its tick on a phone.
+const LEFTWARD: f64 = 72.0;
+
 fn ticks(scale: &Scale, origin: DateTime<Utc>) -> Vec<Tick> {
     let mut last = -100.0_f64;
+    let mut faces_left = false;
     let mut shown = 0_usize;
     let (ticks, step) = scale.ticks(origin, TICKS);
     ticks
@@ -246,12 +250,14 @@ fn ticks(scale: &Scale, origin: DateTime<Utc>) -> Vec<Tick> {
         .filter(|at| !scale.is_folded(*at))
         .filter_map(|at| {
             let x = scale.place(at);
-            let leftward = x > 90.0;
-            // Two stretches around a fold may come close: one label is enough.
-            if x - last < if leftward { 20.0 } else { 10.0 } {
+            let leftward = x > LEFTWARD;
+            // Two stretches around a fold may come close: one label is enough. Two labels that
+            // stand between their ticks need room for both.
+            let between = leftward && !faces_left;
+            if x - last < if between { 20.0 } else { 10.0 } {
                 return None;
             }
-            last = x;
+            (last, faces_left) = (x, leftward);
             shown += 1;
             Some(Tick {
                 x: Share(x),
@@ -526,6 +532,36 @@ mod tests {
             })
             .collect();
         assert!(drawn(many, "").rows.len() <= crate::run::timeline::rows::GROUPS + 2);
+    }
+
+    #[test]
+    fn labels_of_the_axis_have_room_on_a_phone_and_beside_each_other() {
+        // Of a drawing 330 pixels wide, and of one three times as wide.
+        let (label, wide) = (28.0, 10.0);
+        for seconds in (1..400).map(|n| n * 7) {
+            let scale = Scale::new(at(0), at(seconds), 0.0, &mut vec![(at(0), at(seconds))]);
+            let ticks = ticks(&scale, at(0));
+            for tick in &ticks {
+                assert!(
+                    tick.last || tick.x.0 + label <= 100.0,
+                    "{seconds} s: {tick:?}"
+                );
+                assert!(
+                    !tick.last || tick.x.0 - label >= 0.0,
+                    "{seconds} s: {tick:?}"
+                );
+            }
+            let stands = |tick: &Tick| {
+                let left = tick.x.0 - if tick.last { wide } else { 0.0 };
+                (left, left + wide)
+            };
+            for pair in ticks.windows(2) {
+                assert!(
+                    stands(&pair[0]).1 <= stands(&pair[1]).0,
+                    "{seconds} s: {pair:?}"
+                );
+            }
+        }
     }
 
     #[test]
