@@ -171,7 +171,7 @@ pub struct Options {
     #[arg(long, env = "PLIMSOLL_FORM_SECRET_FILE", value_name = "FILE")]
     pub form_secret_file: Option<PathBuf>,
 
-    /// What no export may carry; in the file only
+    /// What no export may carry, nor a page if it says so; in the file only
     #[arg(skip)]
     pub redaction: Option<Policy>,
     /// Seconds between two passes over the fleet's numbers, at least [default: 5]
@@ -516,7 +516,14 @@ impl Config {
             }),
         );
         let _ = match &self.redaction {
-            Some(policy) => writeln!(out, "# redaction policy {:?} is in force", policy.name),
+            Some(policy) => {
+                let also = if policy.pages { ", on pages too" } else { "" };
+                writeln!(
+                    out,
+                    "# redaction policy {:?} is in force{also}",
+                    policy.name
+                )
+            }
             None => writeln!(out, "# redaction is not set"),
         };
         out

@@ -123,6 +123,8 @@ pub struct Layout {
     pub now: DateTime<Utc>,
     pub read_only: bool,
     pub demo: bool,
+    /// The policy that hides values of runs.
+    pub hidden_by: Option<String>,
     /// The entries of the menu: without a database there are only bundles.
     pub entries: &'static [Nav],
     /// Where the switches of the header return to.
@@ -143,6 +145,7 @@ impl Layout {
             now: app.clock.now(),
             read_only: app.repairs.is_none(),
             demo: app.demo,
+            hidden_by: app.reader.policy().map(str::to_owned),
             entries: match app.db {
                 Some(_) => &Nav::ALL,
                 None => &[Nav::Bundles],
@@ -204,6 +207,13 @@ impl Layout {
             absolute: format::exact(at, self.zone),
             ..Moment::new(at, self.now, self.zone)
         }
+    }
+
+    /// The policy to name on this page. A bundle was redacted when it was made, and says so itself.
+    pub fn hides(&self) -> Option<&str> {
+        self.hidden_by
+            .as_deref()
+            .filter(|_| !self.is_at(&Nav::Bundles))
     }
 
     pub fn is_at(&self, nav: &Nav) -> bool {

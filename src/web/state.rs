@@ -11,7 +11,7 @@ use crate::db::Db;
 use crate::durable::engine_config::EngineConfig;
 use crate::durable::export::{Policy, SigningKey};
 use crate::durable::repair::Mode;
-use crate::durable::store::past::HistoryCache;
+use crate::durable::store::reader::Reader;
 use crate::durable::store::runs::counts::CountCache;
 use crate::web::api::export::Turns;
 use crate::web::batches::Batches;
@@ -52,8 +52,8 @@ pub struct Settings {
     pub exports: Turns,
     /// Counts of the run list, computed once for all viewers.
     pub counts: CountCache,
-    /// Histories that were read already.
-    pub past: HistoryCache,
+    /// Reads runs for pages and their JSON, as far as they may be seen; made with the app.
+    pub reader: Reader,
     /// Bulk repairs that are under way or were, for a while.
     pub batches: Batches,
     /// Bundles that were opened, for a while.
@@ -100,7 +100,7 @@ impl Default for Settings {
             export: ExportSettings::default(),
             exports: Turns::default(),
             counts: CountCache::default(),
-            past: HistoryCache::default(),
+            reader: Reader::default(),
             batches: Batches::default(),
             bundles: Bundles::default(),
             kept: KeptPages::default(),
@@ -117,6 +117,7 @@ impl App {
         if let Some(db) = &settings.db {
             settings.exports.open(db);
         }
+        settings.reader = Reader::under(settings.export.policy.as_ref());
         if let (Some(db), None) = (&settings.db, &settings.collector) {
             settings.collector = Some(Collector::new(
                 db.clone(),

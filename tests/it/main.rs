@@ -32,6 +32,7 @@ mod queue_visibility;
 mod random_rows;
 mod reading;
 mod reading_changes_nothing;
+mod redacted_pages;
 mod redaction;
 mod repair_bulk;
 mod repair_catalogue;

@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// Each category with what it must hide.
-const HIDES: [(&str, &[&str]); 11] = [
+pub const HIDES: [(&str, &[&str]); 11] = [
     ("workflow_payload", &["S-arguments", "S-output"]),
     (
         "history_event",
@@ -82,7 +82,7 @@ const HIDES: [(&str, &[&str]); 11] = [
 ];
 
 /// One run that came to its end, one that was stopped.
-fn runs() -> Vec<RunBuilder> {
+pub fn runs() -> Vec<RunBuilder> {
     let thrown = Thrown::new(r"App\Oops", "S-message").at("/S-file.php", 7, r"App\S-file");
     let start = |instance: &str| {
         Start::new("secret.keep", instance)
@@ -120,7 +120,7 @@ fn runs() -> Vec<RunBuilder> {
 }
 
 /// What the builder has no words for is written into the rows.
-async fn plant(db: &TestDb) {
+pub async fn plant(db: &TestDb) {
     let mut tx = db.writable.write().await.unwrap();
     tx.script(
         "update {workflow_tasks} set payload = json_set(payload, '$.note', 'S-task');

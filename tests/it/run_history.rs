@@ -67,7 +67,7 @@ fn at(sequence: i64) -> DateTime<Utc> {
 
 async fn read(db: &Db, filter: &EventFilter, place: Place) -> EventWindow {
     let mut snapshot = db.snapshot().await.unwrap();
-    let found = window(&mut snapshot, RUN, filter, place, WINDOW)
+    let found = window(&mut snapshot, RUN, filter, place, WINDOW, None)
         .await
         .unwrap();
     snapshot.end().await;
@@ -259,7 +259,8 @@ async fn every_statement_walks_the_index_on_run_and_sequence(db: &TestDb) {
             Place::After(6_000),
             Place::Around(6_000),
         ] {
-            let (found, sent) = recorded(window(&mut snapshot, RUN, filter, place, WINDOW)).await;
+            let (found, sent) =
+                recorded(window(&mut snapshot, RUN, filter, place, WINDOW, None)).await;
             found.unwrap();
             assert!(sent.len() <= 11, "{filter:?}: {} statements", sent.len());
             all.extend(sent);

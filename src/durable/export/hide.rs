@@ -1,12 +1,12 @@
 //! Applies a policy to what is about to be written, and remembers what it hid beyond the slots
 //! the engine itself looks at.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     Policy,
     history::Told,
-    redaction::{CopyId, Entry, Slot, command_slots, message_slot},
+    redaction::{CopyId, Entry, Kind, Slot, command_slots, message_slot},
 };
 use crate::durable::stored::HistoryEvent;
 
@@ -109,8 +109,11 @@ impl Hide<'_> {
         let about = Entry {
             section,
             path,
-            event_type: event_type.as_deref(),
-            command_type: command_type.as_deref(),
+            kind: Kind {
+                event_type: event_type.as_deref(),
+                command_type: command_type.as_deref(),
+                message: None,
+            },
         };
         let mut hidden = Vec::new();
         policy.hide_copies(&about, entry, |id, path| hidden.push((id, path.to_owned())));
@@ -119,10 +122,9 @@ impl Hide<'_> {
 
     /// Whether the payload of such an event is more than what a policy leaves of it.
     pub fn touches_event(self, event: &HistoryEvent) -> bool {
-        self.0.is_some_and(|policy| {
-            policy.touches(Slot::EventPayload)
-                || policy.reaches("history_events", Some(event.event_type.as_str()))
-        })
+        let event_type = event.event_type.as_str();
+        self.0
+            .is_some_and(|policy| policy.touches_event(event_type))
     }
 
     pub fn redact_event(
@@ -135,20 +137,14 @@ impl Hide<'_> {
         let Some(policy) = self.0 else {
             return payload;
         };
-        let path = format!("history_events.{n}");
-        let payload = policy.apply(Slot::EventPayload, &format!("{path}.payload"), payload);
-        let command_type = payload["command"]["type"].as_str().map(str::to_owned);
-        let mut entry = json!({"payload": payload});
-        let event_type = event.event_type.as_str();
-        let about = Entry::event(&path, event_type, command_type.as_deref());
         // A path the engine names stands for all below it.
         let listed = !policy.touches(Slot::EventPayload);
-        policy.hide_copies(&about, &mut entry, |id, _| {
+        let (path, event_type) = (format!("history_events.{n}"), event.event_type.as_str());
+        policy.hide_event(&path, event_type, payload, |id, _| {
             if listed {
                 told.hidden_events.push((at(n), Hidden::Copy(id)));
             }
-        });
-        entry["payload"].take()
+        })
     }
 
     /// What a policy hides of a command or a failure is hidden in the entry that repeats it, and

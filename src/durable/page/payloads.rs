@@ -23,7 +23,9 @@ pub fn in_row(of: PayloadRef, payload: &Payload) -> Option<Preview> {
 pub fn preview(of: PayloadRef, payload: &Payload, most: usize) -> Option<Preview> {
     let text = match payload {
         Payload::None => return None,
-        Payload::Value(value) | Payload::Reference(value) => written(value, most),
+        Payload::Value(value) | Payload::Reference(value) | Payload::Hidden(value) => {
+            written(value, most)
+        }
         Payload::Raw { text, .. } => (text.len() <= most).then(|| text.clone()),
     };
     Some(Preview {
@@ -39,7 +41,7 @@ pub fn of_value(of: PayloadRef, value: Option<&Value>) -> Option<Preview> {
     let value = value?;
     Some(Preview {
         name: of.part,
-        mark: None,
+        mark: payload::is_hidden(value).then(hidden),
         text: written(value, EAGER_IN_ROW),
         of,
     })
@@ -50,7 +52,7 @@ pub fn whole(payload: Payload) -> Option<Whole> {
     let mark = mark(&payload);
     Some(match payload {
         Payload::None => return None,
-        Payload::Value(value) | Payload::Reference(value) => Whole {
+        Payload::Value(value) | Payload::Reference(value) | Payload::Hidden(value) => Whole {
             mark,
             text: indented(&value.to_string()),
             json: true,
@@ -66,6 +68,7 @@ pub fn whole(payload: Payload) -> Option<Whole> {
 fn mark(payload: &Payload) -> Option<Tag> {
     match payload {
         Payload::None | Payload::Value(_) => None,
+        Payload::Hidden(_) => Some(hidden()),
         Payload::Reference(_) => Some(
             Tag::new("kept elsewhere", Tone::Next, Mark::Arrow)
                 .titled("an external reference, shown as it is stored and never fetched"),
@@ -77,9 +80,20 @@ fn mark(payload: &Payload) -> Option<Tag> {
     }
 }
 
+fn hidden() -> Tag {
+    Tag::new("hidden", Tone::Wait, Mark::Lock).titled("a redaction policy hides this value")
+}
+
 /// The payload an address names, looked up where its preview was made from.
 pub fn find(p: &Projected<'_>, of: &str, id: &str, part: &str) -> Option<Whole> {
-    let decoded = |value: Option<&Value>| whole(Payload::Value(value?.clone()));
+    let decoded = |value: Option<&Value>| {
+        let value = value?.clone();
+        whole(if payload::is_hidden(&value) {
+            Payload::Hidden(value)
+        } else {
+            Payload::Value(value)
+        })
+    };
     match (of, part) {
         ("run", part) => super::data::run_payload(p, part).and_then(whole),
         ("activity", part) => {

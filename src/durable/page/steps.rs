@@ -34,6 +34,20 @@ struct Recorded {
 
 /// Every step, the run itself first.
 pub fn steps(p: &Projected<'_>) -> Vec<Step> {
+    let mut steps = as_told(p);
+    let values = steps.iter_mut().flat_map(|step| &mut step.values);
+    for value in values.filter_map(|(_, value)| value.as_mut()) {
+        if payload::is_hidden(value)
+            && let Some(note) = value.as_object_mut()
+        {
+            // Where it was hidden differs between a run and a bundle of it.
+            note.remove("path");
+        }
+    }
+    steps
+}
+
+fn as_told(p: &Projected<'_>) -> Vec<Step> {
     let run = &p.cx.snapshot.run;
     let codec = run.payload_codec.as_deref();
     let mut steps = vec![Step {

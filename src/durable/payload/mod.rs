@@ -21,15 +21,17 @@ pub enum Payload {
     Value(Value),
     /// Kept elsewhere: the envelope that says where. Never fetched.
     Reference(Value),
+    /// Hidden by a policy: the note in its place.
+    Hidden(Value),
     /// Not decodable: why, and the text as it is.
     Raw { reason: String, text: String },
 }
 
 impl Payload {
-    /// The decoded value or the envelope; nothing else counts.
+    /// The decoded value, the envelope or the note; nothing else counts.
     pub fn known(self) -> Option<Value> {
         match self {
-            Self::Value(value) | Self::Reference(value) => Some(value),
+            Self::Value(value) | Self::Reference(value) | Self::Hidden(value) => Some(value),
             Self::None | Self::Raw { .. } => None,
         }
     }
@@ -38,7 +40,7 @@ impl Payload {
     pub fn preview(self) -> Option<Value> {
         match self {
             Self::None => None,
-            Self::Value(value) | Self::Reference(value) => Some(value),
+            Self::Value(value) | Self::Reference(value) | Self::Hidden(value) => Some(value),
             Self::Raw { text, .. } => Some(Value::String(text)),
         }
     }
@@ -64,6 +66,9 @@ pub fn decode(codec: Option<&str>, text: Option<&str>) -> Payload {
             None => raw("invalid_external_reference".into()),
         };
     }
+    if let Some(note) = text.strip_prefix('{').and_then(|_| hidden_note(text)) {
+        return Payload::Hidden(note);
+    }
     match codec {
         None | Some("" | "avro") => match avro::decode(text) {
             Ok(value) => Payload::Value(Value::from(&value)),
@@ -82,6 +87,7 @@ pub fn decode_value(codec: Option<&str>, value: &Value) -> Payload {
         Value::Object(map) if map.contains_key("external_storage") => {
             Payload::Reference(value.clone())
         }
+        Value::Object(_) if is_hidden(value) => Payload::Hidden(value.clone()),
         Value::Object(map) => match map.get("blob").and_then(Value::as_str) {
             Some(blob) => decode(map.get("codec").and_then(Value::as_str), Some(blob)),
             None => Payload::Raw {
@@ -94,6 +100,43 @@ pub fn decode_value(codec: Option<&str>, value: &Value) -> Payload {
             text: other.to_string(),
         },
     }
+}
+
+/// Whether this is the note that a policy leaves where it hid a value.
+pub fn is_hidden(value: &Value) -> bool {
+    let Some(map) = value.as_object() else {
+        return false;
+    };
+    map.get("redacted") == Some(&Value::Bool(true))
+        && map.contains_key("path")
+        && map.contains_key("category")
+        && map
+            .keys()
+            .all(|key| ["redacted", "path", "category", "sha256"].contains(&key.as_str()))
+}
+
+/// Categories of what is read as text: in its place a note would be read as nothing.
+const TEXTS: [&str; 3] = ["command_context", "command_reason", "failure_diagnostic"];
+
+/// Whether it is the note of something that may have been text.
+pub fn is_hidden_text(value: &Value) -> bool {
+    let category = value.get("category").and_then(Value::as_str);
+    category.is_some_and(|category| TEXTS.contains(&category)) && is_hidden(value)
+}
+
+/// What is read in place of a hidden text.
+pub fn hidden_text(note: &Value) -> String {
+    /// Enough to tell two texts apart.
+    const DIGITS: usize = 12;
+    let digest = note.get("sha256").and_then(Value::as_str);
+    match digest.and_then(|digest| digest.get(..DIGITS)) {
+        Some(digest) => format!("[hidden, sha256 {digest}…]"),
+        None => "[hidden]".to_owned(),
+    }
+}
+
+fn hidden_note(text: &str) -> Option<Value> {
+    serde_json::from_str(text).ok().filter(is_hidden)
 }
 
 /// A payload column as an export carries it: still encoded, a reference as its envelope.
@@ -182,6 +225,22 @@ mod tests {
             Payload::Reference(envelope.clone())
         );
         assert_eq!(decode_value(None, &envelope), Payload::Reference(envelope));
+    }
+
+    #[test]
+    fn what_a_policy_hid_is_told_from_what_cannot_be_decoded() {
+        let note =
+            json!({"redacted": true, "path": "updates.0.result", "category": "update_payload"});
+        assert_eq!(
+            decode(None, Some(&note.to_string())),
+            Payload::Hidden(note.clone())
+        );
+        assert_eq!(decode_value(Some("json"), &note), Payload::Hidden(note));
+        let other = json!({"redacted": true, "path": "p", "category": "c", "more": 1});
+        assert!(matches!(
+            decode(None, Some(&other.to_string())),
+            Payload::Raw { .. }
+        ));
     }
 
     #[test]

@@ -580,7 +580,9 @@ fn json(stored: Option<&Json>) -> Option<&Value> {
 /// Arguments that cannot be read count as none, in the engine's JSON.
 fn known_or_list<S: Serializer>(payload: &Payload, serializer: S) -> Result<S::Ok, S::Error> {
     match payload {
-        Payload::Value(value) | Payload::Reference(value) => value.serialize(serializer),
+        Payload::Value(value) | Payload::Reference(value) | Payload::Hidden(value) => {
+            value.serialize(serializer)
+        }
         Payload::None | Payload::Raw { .. } => serializer.collect_seq::<[(); 0]>([]),
     }
 }
@@ -590,7 +592,9 @@ pub(super) fn known_or_null<S: Serializer>(
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     match payload {
-        Payload::Value(value) | Payload::Reference(value) => value.serialize(serializer),
+        Payload::Value(value) | Payload::Reference(value) | Payload::Hidden(value) => {
+            value.serialize(serializer)
+        }
         Payload::None | Payload::Raw { .. } => serializer.serialize_none(),
     }
 }

@@ -70,14 +70,14 @@ pub fn budget(cx: Context<'_>) -> HistoryBudget {
             summary.history_size_bytes,
             summary.history_fan_out,
         ],
-        None => counted(&cx.snapshot.events),
+        None => counted(&cx.snapshot.events, cx.snapshot.events.stored_size()),
     };
     judged(counters.map(|count| count.max(0)), cx.config)
 }
 
 /// What a history adds up to, whatever a summary says.
 pub fn of_history(events: &[HistoryEvent], config: &EngineConfig) -> HistoryBudget {
-    judged(counted(events), config)
+    judged(counted(events, None), config)
 }
 
 const DIMENSIONS: [(Dimension, &str, &str); 3] = [
@@ -142,11 +142,16 @@ fn judged(counters: [i64; 3], config: &EngineConfig) -> HistoryBudget {
     }
 }
 
-fn counted(events: &[HistoryEvent]) -> [i64; 3] {
-    let size: usize = events
-        .iter()
-        .map(|event| event.event_type.as_str().len() + compact_len(event.payload.as_deref()))
-        .sum();
+/// How long a history is as the engine weighs it.
+pub fn size(events: &[HistoryEvent]) -> usize {
+    let of = |event: &HistoryEvent| {
+        event.event_type.as_str().len() + compact_len(event.payload.as_deref())
+    };
+    events.iter().map(of).sum()
+}
+
+fn counted(events: &[HistoryEvent], known: Option<usize>) -> [i64; 3] {
+    let size = known.unwrap_or_else(|| size(events));
     [
         i64::try_from(events.len()).unwrap_or(i64::MAX),
         i64::try_from(size).unwrap_or(i64::MAX),

@@ -103,6 +103,7 @@ pub fn commands(cx: Context<'_>, signals: &[Signal], updates: &[Update]) -> Vec<
         .map(|row| {
             command(
                 row,
+                cx.snapshot.hidden_by.is_some(),
                 signals.get(row.id.as_str()).copied(),
                 updates.get(row.id.as_str()).copied(),
             )
@@ -110,10 +111,19 @@ pub fn commands(cx: Context<'_>, signals: &[Signal], updates: &[Update]) -> Vec<
         .collect()
 }
 
-fn command(row: &CommandRow, signal: Option<&Signal>, update: Option<&Update>) -> Command {
+fn command(
+    row: &CommandRow,
+    is_hidden: bool,
+    signal: Option<&Signal>,
+    update: Option<&Update>,
+) -> Command {
     let payload = CommandPayload::of(row);
     let context = CommandContext::of(row.context.as_ref());
     let request = context.request.as_deref().cloned().unwrap_or_default();
+    let called = || {
+        let of_signal = signal.and_then(|signal| signal.name.clone());
+        of_signal.or_else(|| update?.name.clone())
+    };
     Command {
         id: row.id.clone(),
         sequence: row.command_sequence,
@@ -121,7 +131,8 @@ fn command(row: &CommandRow, signal: Option<&Signal>, update: Option<&Update>) -
         target_scope: row.target_scope.clone(),
         requested_run_id: requested_run_id(row),
         resolved_run_id: resolved_run_id(row),
-        target_name: payload.name,
+        // Hidden with its payload, a name is still that of what it called.
+        target_name: payload.name.or_else(|| is_hidden.then(called).flatten()),
         payload_codec: row.payload_codec.clone(),
         payload_available: row.payload.as_deref().is_some_and(|text| !text.is_empty()),
         payload: payload.preview,

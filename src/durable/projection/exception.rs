@@ -127,7 +127,9 @@ fn causes(stored: Option<&Value>) -> Vec<Cause> {
     let behind = |of: &Value| {
         ["previous", "cause"]
             .iter()
-            .find_map(|key| of.get(key).filter(|cause| cause.is_object()).cloned())
+            .filter_map(|key| of.get(key))
+            .find(|cause| cause.is_object() && !payload::is_hidden(cause))
+            .cloned()
     };
     let mut out = Vec::new();
     let mut next = stored.and_then(behind);

@@ -3,6 +3,8 @@
 use serde::Serialize;
 use serde_json::{Map, Number, Value};
 
+use crate::durable::payload;
+
 const MESSAGE: usize = 280;
 const UNIT: usize = 64;
 const DETAIL: usize = 191;
@@ -28,7 +30,14 @@ pub struct Progress {
 impl Progress {
     /// What is invalid is left out; none when nothing is left.
     pub fn of(stored: Option<&Value>) -> Option<Self> {
-        let stored = stored?.as_object()?;
+        let stored = stored?;
+        if payload::is_hidden(stored) {
+            return Some(Self {
+                message: Some(payload::hidden_text(stored)),
+                ..Self::default()
+            });
+        }
+        let stored = stored.as_object()?;
         let text = |key: &str, limit| short(stored.get(key)?.as_str()?, limit);
         let number = |key: &str| amount(stored.get(key)?);
         let (current, total) = (number("current"), number("total"));

@@ -17,6 +17,7 @@ use super::{
 };
 use crate::durable::{
     canonical,
+    export::redaction::HIDEABLE_IN_TIMELINE,
     store::snapshot::RunSnapshot,
     stored::{
         LineageEntry, TimelineEntry, TimerEntry, WaitEntry,
@@ -78,7 +79,18 @@ pub fn timeline(
         None => timeline_source(all(
             &snapshot.timeline_entries,
             recomputed,
-            same_timeline_entry,
+            |stored, recomputed| {
+                // What is hidden in ours cannot be compared.
+                let also_not = match snapshot.hidden_by {
+                    Some(_) => HIDEABLE_IN_TIMELINE,
+                    None => &[],
+                };
+                let rules = Rules {
+                    also_not,
+                    ..Rules::default()
+                };
+                same_timeline(stored, recomputed, rules)
+            },
         )),
     }
 }
@@ -93,8 +105,12 @@ pub fn timeline_source(up_to_date: bool) -> &'static str {
 
 /// Whether a stored entry says what was recomputed, given as canonical text.
 pub fn same_timeline_entry(stored: &TimelineEntry, recomputed: &[u8]) -> bool {
+    same_timeline(stored, recomputed, Rules::default())
+}
+
+fn same_timeline(stored: &TimelineEntry, recomputed: &[u8], rules: Rules) -> bool {
     with_payload(&stored.payload, |payload| {
-        timeline_entry(stored, payload).says(recomputed, Rules::default())
+        timeline_entry(stored, payload).says(recomputed, rules)
     })
 }
 
@@ -282,7 +298,7 @@ impl<'t> Stored<'t> {
         let mut stored = stored.iter().copied().filter(counted);
         loop {
             match (stored.next(), recomputed.next()) {
-                (Some(a), Some(b)) if a.0 == b.0 && same(a.1, b.1) => {}
+                (Some(a), Some(b)) if a.0 == b.0 && same(a.1, b.1, rules) => {}
                 (None, None) => return true,
                 _ => return false,
             }
@@ -327,7 +343,7 @@ fn all<'e, E: 'e>(
 }
 
 /// Equal but for what is not compared inside a failure.
-fn same(a: &[u8], b: &[u8]) -> bool {
+fn same(a: &[u8], b: &[u8], rules: Rules) -> bool {
     if a == b {
         return true;
     }
@@ -335,17 +351,20 @@ fn same(a: &[u8], b: &[u8]) -> bool {
         (Some(b'{'), Some(b'{')) => {
             let counted = |map| -> Payload<'_> {
                 canonical::members(map)
-                    .filter(|(key, _)| Rules::default().counts(key))
+                    .filter(|(key, _)| rules.counts(key))
                     .collect()
             };
             let (a, b) = (counted(a), counted(b));
-            a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| a.0 == b.0 && same(a.1, b.1))
+            a.len() == b.len()
+                && a.iter()
+                    .zip(&b)
+                    .all(|(a, b)| a.0 == b.0 && same(a.1, b.1, rules))
         }
         (Some(b'['), Some(b'[')) => {
             let (mut a, mut b) = (canonical::items(a), canonical::items(b));
             loop {
                 match (a.next(), b.next()) {
-                    (Some(a), Some(b)) if same(a, b) => {}
+                    (Some(a), Some(b)) if same(a, b, rules) => {}
                     (None, None) => return true,
                     _ => return false,
                 }

@@ -28,9 +28,10 @@ impl Typed {
         match value {
             Some(Value::String(text)) => Self::of_text(codec, Some(text)),
             Some(other) => Self {
-                available: other
-                    .get("external_storage")
-                    .is_some_and(|kept| kept.is_object() || kept.is_array()),
+                available: payload::is_hidden(other)
+                    || other
+                        .get("external_storage")
+                        .is_some_and(|kept| kept.is_object() || kept.is_array()),
                 shown: Some(other.clone()),
             },
             None => Self::default(),
@@ -46,6 +47,7 @@ mod tests {
 
     #[test]
     fn only_text_and_a_reference_count_as_available() {
+        let note = json!({"redacted": true, "path": "p", "category": "update_payload"});
         let kept = json!({"codec": "avro", "external_storage": {"uri": "s3://x"}});
         for (what, value, available, shown) in [
             ("no key", None, false, None),
@@ -59,6 +61,7 @@ mod tests {
             ("not decodable", Some(json!("x")), true, Some(json!("x"))),
             ("kept elsewhere", Some(kept.clone()), true, Some(kept)),
             ("a plain list", Some(json!([1])), false, Some(json!([1]))),
+            ("hidden", Some(note.clone()), true, Some(note)),
         ] {
             let typed = Typed::of_value(None, value.as_ref());
             assert_eq!((typed.available, typed.shown), (available, shown), "{what}");

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::{
     db::{DbError, Dialect, Row, Snapshot, Statement},
     durable::{
+        export::Policy,
         projection::{failures, timeline::Kind},
         stored::{EventType, HistoryEvent, Notices, payloads::failure::FailureName},
     },
@@ -61,13 +62,16 @@ impl EventFilter {
         }
     }
 
-    /// What only the event itself can answer.
+    /// What only the event itself can answer, but for its text.
     fn keeps(&self, event: &HistoryEvent) -> bool {
         (!self.failures || is_failure(event))
             && self
                 .kind
                 .is_none_or(|kind| Kind::of(&event.event_type) == kind)
-            && self.text.as_deref().is_none_or(|text| says(event, text))
+    }
+
+    fn finds(&self, event: &HistoryEvent) -> bool {
+        self.text.as_deref().is_none_or(|text| says(event, text))
     }
 }
 
@@ -219,7 +223,9 @@ pub fn window_of(
     let (start, down) = place.start();
     let types = filter.types();
     let fits = |event: &&HistoryEvent| {
-        types.as_ref().is_none_or(|types| types.holds(event)) && filter.keeps(event)
+        types.as_ref().is_none_or(|types| types.holds(event))
+            && filter.keeps(event)
+            && filter.finds(event)
     };
     let listed = |event: &HistoryEvent| Listed {
         event: event.clone(),
@@ -255,23 +261,28 @@ pub fn window_of(
     }
 }
 
-/// Reads one window.
+/// Reads one window, what a policy hides already hidden in its events. No text is found in what
+/// is hidden.
 pub async fn window(
     snapshot: &mut Snapshot,
     run_id: &str,
     filter: &EventFilter,
     place: Place,
     size: usize,
+    policy: Option<&Policy>,
 ) -> Result<EventWindow, DbError> {
     let (start, down) = place.start();
     let walk = Walk {
         run_id,
         start,
         down,
+        policy,
     };
     let want = size.saturating_add(1);
     let (mut found, looked) = if filter.is_empty() {
-        (walk.events(snapshot, start, want).await?, None)
+        let found = walk.events(snapshot, start, want).await?;
+        let told = found.into_iter().map(|listed| walk.told(listed));
+        (told.collect(), None)
     } else if filter.text.is_some() {
         let (found, looked) = walk.reading(snapshot, filter, want).await?;
         (found, Some(looked))
@@ -313,6 +324,7 @@ pub async fn sequence_at(
         run_id,
         start: i64::MAX,
         down: true,
+        policy: None,
     };
     let Some((last, _)) = ends.time_from(snapshot, i64::MAX, true).await? else {
         return Ok(None);
@@ -358,9 +370,21 @@ struct Walk<'r> {
     run_id: &'r str,
     start: i64,
     down: bool,
+    policy: Option<&'r Policy>,
 }
 
 impl Walk<'_> {
+    /// The event as the run may be told from it.
+    fn told(&self, listed: Listed) -> Listed {
+        match self.policy {
+            Some(policy) => Listed {
+                event: policy.told_event(listed.event),
+                ..listed
+            },
+            None => listed,
+        }
+    }
+
     fn push_from(&self, q: &mut Statement, start: i64, down: bool) {
         q.push(" from {workflow_history_events} where workflow_run_id = ")
             .bind(self.run_id)
@@ -473,7 +497,7 @@ impl Walk<'_> {
                     " order by sequence"
                 });
             for mut row in snapshot.fetch(q).await? {
-                let listed = Listed::read(&mut row)?;
+                let listed = self.told(Listed::read(&mut row)?);
                 if filter.keeps(&listed.event) {
                     found.push(listed);
                 }
@@ -516,12 +540,19 @@ impl Walk<'_> {
                 break;
             };
             let ended = stretch.len() < WINDOW;
-            found.extend(stretch.into_iter().filter(|listed| {
-                types
-                    .as_ref()
-                    .is_none_or(|types| types.holds(&listed.event))
-                    && filter.keeps(&listed.event)
-            }));
+            let of_type = |listed: &Listed| {
+                let types = types.as_ref();
+                types.is_none_or(|types| types.holds(&listed.event))
+            };
+            let said = stretch
+                .into_iter()
+                .filter(of_type)
+                .filter(|listed| match self.policy {
+                    Some(policy) => filter.finds(&policy.shown_event(listed.event.clone())),
+                    None => filter.finds(&listed.event),
+                })
+                .map(|listed| self.told(listed));
+            found.extend(said.filter(|listed| filter.keeps(&listed.event)));
             until = (!ended).then_some(last);
             if ended {
                 break;

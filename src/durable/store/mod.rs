@@ -9,6 +9,7 @@ pub mod history;
 mod lot;
 pub mod metrics;
 pub mod past;
+pub mod reader;
 mod related;
 pub(in crate::durable) mod run_rows;
 pub mod runs;

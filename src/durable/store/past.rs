@@ -19,6 +19,8 @@ const ROW: usize = 256;
 pub struct History {
     events: Arc<Vec<HistoryEvent>>,
     notices: Arc<Notices>,
+    /// How long it is as stored, where something of it is hidden.
+    size: Option<usize>,
 }
 
 impl History {
@@ -26,7 +28,20 @@ impl History {
         Self {
             events: Arc::new(events),
             notices: Arc::new(notices),
+            size: None,
         }
+    }
+
+    /// The same history with something hidden: it still weighs what it weighs as stored.
+    pub fn hidden(events: Vec<HistoryEvent>, notices: Notices, size: usize) -> Self {
+        Self {
+            size: Some(size),
+            ..Self::new(events, notices)
+        }
+    }
+
+    pub fn stored_size(&self) -> Option<usize> {
+        self.size
     }
 
     pub fn notices(&self) -> &Notices {

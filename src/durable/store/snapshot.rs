@@ -79,6 +79,8 @@ pub struct RunSnapshot {
     pub story: Option<String>,
     /// What the rows hold that could not be taken as it stands.
     pub notices: Notices,
+    /// The policy that hid something of it; without one everything is as stored.
+    pub hidden_by: Option<String>,
 }
 
 /// What the instance says where the run itself says nothing.
@@ -225,6 +227,7 @@ impl RunSnapshot {
             search_attributes,
             related,
             notices,
+            hidden_by: None,
         })
     }
 }

@@ -5,9 +5,10 @@ use std::sync::OnceLock;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, de::IgnoredAny};
+use serde_json::Value;
 
 use super::{
-    EventType, loose,
+    Column, EventType, loose,
     notice::{Cells, Notices},
     rows::Stored,
 };
@@ -34,6 +35,15 @@ impl Stored for HistoryEvent {
 
     fn read(row: &mut Row, notices: &mut Notices) -> Result<Self, DbError> {
         Self::read(row, notices)
+    }
+
+    /// What an event says is replaced by [`Self::saying`].
+    fn column(&mut self, _: &str) -> Option<Column<'_>> {
+        None
+    }
+
+    fn word(&self, column: &str) -> Option<&str> {
+        (column == "event_type").then_some(self.event_type.as_str())
     }
 }
 
@@ -70,6 +80,16 @@ impl HistoryEvent {
         ("recorded_at", "time"),
         ("created_at", "time"),
     ];
+
+    /// The same event with another payload.
+    #[must_use]
+    pub fn saying(self, payload: &Value) -> Self {
+        Self {
+            payload: Some(payload.to_string()),
+            is_json: OnceLock::new(),
+            ..self
+        }
+    }
 
     /// When it happened, as far as the row says.
     pub fn time(&self) -> Option<DateTime<Utc>> {

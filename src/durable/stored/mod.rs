@@ -5,6 +5,7 @@
 //! refused. A value that is missing or of another kind is no value and a [`Notice`], never an error.
 
 mod cell;
+mod column;
 mod event;
 pub mod loose;
 mod notice;
@@ -15,6 +16,7 @@ mod trouble;
 mod words;
 
 pub use cell::{AsCell, Cell};
+pub use column::Column;
 pub use event::HistoryEvent;
 pub use notice::{Cells, Notice, Notices, Problem};
 pub use rows::*;

@@ -109,6 +109,13 @@ impl Notices {
         self.list.retain(|notice| shown(notice));
     }
 
+    /// Leaves out what the values were of those it is said of.
+    pub fn unquote(&mut self, said: impl Fn(&Notice) -> bool) {
+        for notice in self.list.iter_mut().filter(|notice| said(notice)) {
+            notice.raw = None;
+        }
+    }
+
     pub fn extend(&mut self, others: &Self) {
         for notice in &others.list {
             self.note(notice.clone());

@@ -4,12 +4,13 @@ use chrono::{DateTime, Utc};
 
 use super::{
     cell::{AsCell as _, Cell},
+    column::Column,
     loose::Raw,
     notice::{Cells, Notices},
     words::{
         ActivityStatus, AttemptStatus, ClosedReason, CommandStatus, CommandType, FailureCategory,
         LivenessState, RepairBlockedReason, RunStatus, SignalStatus, StatusBucket, TaskStatus,
-        TaskType, TimerStatus, UpdateStatus, WaitKind,
+        TaskType, TimerStatus, UpdateStatus, WaitKind, Word as _,
     },
 };
 use crate::db::{DbError, Json, Row};
@@ -20,6 +21,12 @@ pub trait Stored: Sized + Send {
     const COLUMNS: &'static str;
 
     fn read(row: &mut Row, notices: &mut Notices) -> Result<Self, DbError>;
+
+    /// A column of text or JSON; none when there is no such column, or it holds something else.
+    fn column(&mut self, name: &str) -> Option<Column<'_>>;
+
+    /// The engine's word, or the text, in a column.
+    fn word(&self, column: &str) -> Option<&str>;
 }
 
 /// Declares a row struct with `TABLE`, `COLUMNS` and `read`. The first column names the row.
@@ -66,6 +73,20 @@ macro_rules! rows {
             fn read(row: &mut Row, notices: &mut Notices) -> Result<Self, DbError> {
                 Self::read(row, notices)
             }
+
+            fn column(&mut self, name: &str) -> Option<Column<'_>> {
+                $(if name == stringify!($column) {
+                    return rows!(@column self, $column, $kind $([$opt])?);
+                })+
+                None
+            }
+
+            fn word(&self, column: &str) -> Option<&str> {
+                $(if column == stringify!($column) {
+                    return rows!(@word self, $column, $kind $([$opt])?);
+                })+
+                None
+            }
         }
     )+};
 
@@ -92,6 +113,18 @@ macro_rules! rows {
     (@read $cells:ident, $column:ident, raw[?]) => { $cells.opt_raw(stringify!($column))? };
     (@read $cells:ident, $column:ident, word($word:ident)) => { $cells.word::<$word>(stringify!($column))? };
     (@read $cells:ident, $column:ident, word($word:ident)[?]) => { $cells.opt_word::<$word>(stringify!($column))? };
+
+    (@column $row:ident, $column:ident, text) => { Some(Column::Text(&mut $row.$column)) };
+    (@column $row:ident, $column:ident, text[?]) => { Some(Column::Maybe(&mut $row.$column)) };
+    (@column $row:ident, $column:ident, json[?]) => { Some(Column::Json(&mut $row.$column)) };
+    (@column $row:ident, $column:ident, raw[?]) => { Some(Column::Raw(&mut $row.$column)) };
+    (@column $row:ident, $column:ident, $kind:ident $([$opt:tt])?) => { None };
+
+    (@word $row:ident, $column:ident, text) => { Some($row.$column.as_str()) };
+    (@word $row:ident, $column:ident, text[?]) => { $row.$column.as_deref() };
+    (@word $row:ident, $column:ident, word) => { Some($row.$column.as_stored()) };
+    (@word $row:ident, $column:ident, word[?]) => { $row.$column.as_ref().map(|word| word.as_stored()) };
+    (@word $row:ident, $column:ident, $kind:ident $([$opt:tt])?) => { None };
 
     (@columns $first:ident $($rest:ident)*) => { concat!(stringify!($first) $(, ", ", stringify!($rest))*) };
 }

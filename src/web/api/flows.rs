@@ -112,6 +112,7 @@ async fn list(app: App, bucket: String, mut list: ListRequest) -> Result<Json<Va
         let mut page = runs::page::<RunSummary>(&mut snapshot, &list.page).await?;
         attributes =
             extras::search_attributes(&mut snapshot, &page.rows, &mut page.notices).await?;
+        app.reader.rows(&mut page.rows);
         merged::merge(&list.page, page, &unprojected)
     };
     snapshot.end().await;
@@ -123,6 +124,7 @@ async fn list(app: App, bucket: String, mut list: ListRequest) -> Result<Json<Va
         page.rows.iter().any(is_its_own)
     });
     page.notices.extend(&told);
+    app.reader.notices(&mut page.notices);
     let data: Vec<Value> = page
         .rows
         .iter()
@@ -245,7 +247,7 @@ fn document(
             "bucket": bucket,
             "applied": applied,
         },
-        "plimsoll": { "notices": page.notices.list() },
+        "plimsoll": { "notices": page.notices.list(), "redacted_by": app.reader.policy() },
         // Set when no index serves the filter: how far this answer looked, and how many rows where
         // that ended it.
         "looked": page.looked.as_ref().map(|looked| json!({

@@ -22,10 +22,7 @@ use crate::{
             retries::{self, RetryState},
             undecoded::{Undecoded, undecoded},
         },
-        store::{
-            head,
-            snapshot::{RunSnapshot, TimelineCache},
-        },
+        store::{head, snapshot::TimelineCache},
         stored::Notice,
     },
     run::diagnosis::Diagnosis,
@@ -111,7 +108,7 @@ async fn answer(
     } else {
         TimelineCache::Whole
     };
-    let run = RunSnapshot::load_with(&mut snapshot, run_id, cache, Some(&app.past)).await?;
+    let run = app.reader.run(&mut snapshot, run_id, cache).await?;
     snapshot.end().await;
     let run = run.ok_or_else(|| not_found(&format!("Run {run_id}")))?;
     let projected = Projected::of(Context {
@@ -152,6 +149,8 @@ struct Ours<'a> {
     notices_left_out: usize,
     /// What the engine's `arguments`, `output` and `result` leave out.
     undecoded: Vec<Undecoded>,
+    /// The policy that hides values here.
+    redacted_by: Option<&'a str>,
 }
 
 impl<'a> Ours<'a> {
@@ -166,6 +165,7 @@ impl<'a> Ours<'a> {
             diagnosis: diagnosis::diagnose(projected),
             drift: drift::drift(projected),
             retries: Retries(projected),
+            redacted_by: projected.cx.snapshot.hidden_by.as_deref(),
         }
     }
 }

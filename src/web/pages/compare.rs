@@ -135,8 +135,8 @@ async fn side(app: &App, layout: &Layout, name: &str) -> Result<Side, AppError> 
         return Ok(Side::new(app, &kept.opened.run, now, href, true));
     }
     let mut snapshot = app.db()?.snapshot().await?;
-    let past = Some(&app.past);
-    let rows = RunSnapshot::load_with(&mut snapshot, name, TimelineCache::Presence, past).await;
+    let timeline = TimelineCache::Presence;
+    let rows = app.reader.run(&mut snapshot, name, timeline).await;
     snapshot.end().await;
     let rows = rows?.ok_or_else(|| AppError::NotFound {
         what: format!("Run {name}"),

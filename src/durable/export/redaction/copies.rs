@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     Policy, is_note,
-    slots::{Copies, EVENTS, Slot, TABLE},
+    slots::{Copies, EVENTS, Kind, Slot, TABLE},
 };
 
 /// One key of one row of the table of copies, kept for every event that has it.
@@ -32,8 +32,7 @@ pub struct Entry<'e> {
     pub section: &'static str,
     /// Its path in the bundle.
     pub path: &'e str,
-    pub event_type: Option<&'e str>,
-    pub command_type: Option<&'e str>,
+    pub kind: Kind<'e>,
 }
 
 impl Policy {
@@ -41,7 +40,11 @@ impl Policy {
     pub fn reaches(&self, section: &str, event_type: Option<&str>) -> bool {
         self.hiding().any(|(_, _, copies)| {
             // Which command an event tells of is seen only inside it.
-            copies.section == section && copies.when.holds(event_type, None)
+            let kind = Kind {
+                event_type,
+                ..Kind::default()
+            };
+            copies.section == section && copies.when.holds(&kind)
         })
     }
 
@@ -53,9 +56,7 @@ impl Policy {
         mut hidden: impl FnMut(CopyId, &str),
     ) {
         for (slot, n, copies) in self.hiding() {
-            if copies.section != entry.section
-                || !copies.when.holds(entry.event_type, entry.command_type)
-            {
+            if copies.section != entry.section || !copies.when.holds(&entry.kind) {
                 continue;
             }
             for (k, key) in copies.keys.iter().enumerate() {
@@ -81,7 +82,7 @@ impl Policy {
             })
     }
 
-    fn hide_at(
+    pub(super) fn hide_at(
         &self,
         slot: Slot,
         path: &str,
@@ -132,8 +133,11 @@ impl<'e> Entry<'e> {
         Self {
             section: EVENTS,
             path,
-            event_type: Some(event_type),
-            command_type,
+            kind: Kind {
+                event_type: Some(event_type),
+                command_type,
+                message: None,
+            },
         }
     }
 }

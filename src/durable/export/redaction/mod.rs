@@ -5,6 +5,7 @@
 //! and one for a failure's message also covers the sentences made of it.
 
 mod copies;
+mod rows;
 mod slots;
 
 use serde::Deserialize;
@@ -14,8 +15,10 @@ use sha2::{Digest as _, Sha256};
 use super::seal::hex;
 use crate::durable::canonical;
 pub use copies::{CopyId, Entry};
+#[cfg(test)]
+pub use rows::{held_columns, held_tables};
 use slots::TABLE;
-pub use slots::{Slot, command_slots, message_slot};
+pub use slots::{HIDEABLE_IN_TIMELINE, Kind, Slot, command_slots, message_slot};
 
 /// What becomes of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -35,6 +38,8 @@ pub enum Action {
 #[serde(from = "WrittenPolicy")]
 pub struct Policy {
     pub name: String,
+    /// Whether it holds for what pages and their JSON tell as well as for exports.
+    pub pages: bool,
     salt: String,
     /// For each slot what is done to it, and where below it; in the order of the rules.
     acts: Vec<Vec<(Action, Vec<String>)>>,
@@ -49,6 +54,8 @@ struct WrittenPolicy {
     /// Mixed into digests, against guessing short values.
     #[serde(default)]
     salt: String,
+    #[serde(default)]
+    pages: bool,
     rules: Vec<Rule>,
 }
 
@@ -206,6 +213,7 @@ impl From<WrittenPolicy> for Policy {
         Self {
             acts: TABLE.iter().map(|about| acts(about.slot)).collect(),
             name: written.name,
+            pages: written.pages,
             salt: written.salt,
         }
     }

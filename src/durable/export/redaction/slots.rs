@@ -1,4 +1,5 @@
-//! The kinds of value a policy can act on, and every place where a bundle repeats one.
+//! The kinds of value a policy can act on, the columns that hold them, and every place where a
+//! bundle repeats one.
 //!
 //! What ties rows together is no slot and stays: ids, names, types, the engine's own words, and
 //! what a run is found by (business key, labels, memo, search attributes).
@@ -42,11 +43,14 @@ pub(super) struct About {
     pub places: &'static [&'static str],
     /// Where else the bundle repeats it.
     pub copies: &'static [Copies],
+    /// The columns that hold it, or a sentence made of it: each under the name of its table. What
+    /// events hold is among the copies.
+    pub columns: &'static [Copies],
     /// Slots that hold the same text: whoever hides one of those hides this one.
     pub repeats: &'static [Slot],
 }
 
-/// Keys of the entries of a section that repeat a slot.
+/// Keys of the entries of a section, or columns of the rows of a table, that repeat a slot.
 #[derive(Clone, Copy)]
 pub(super) struct Copies {
     pub section: &'static str,
@@ -64,17 +68,29 @@ pub(super) enum When {
     Type(&'static [&'static str]),
     /// The command it tells of is of such a kind.
     Command(Slot),
+    /// The failure it tells of has such a message.
+    Failure(Slot),
 }
 
 impl When {
-    /// Whether the entry, or the event of this payload, is one of them.
-    pub fn holds(self, event_type: Option<&str>, command_type: Option<&str>) -> bool {
+    /// Whether the entry, the row, or the event of this payload is one of them.
+    pub fn holds(self, of: &Kind<'_>) -> bool {
         match self {
             Self::Always => true,
-            Self::Type(types) => event_type.is_some_and(|one| types.contains(&one)),
-            Self::Command(slot) => command_slots(command_type).contains(&slot),
+            Self::Type(types) => of.event_type.is_some_and(|one| types.contains(&one)),
+            Self::Command(slot) => command_slots(of.command_type).contains(&slot),
+            Self::Failure(slot) => of.message.is_none_or(|message| message == slot),
         }
     }
+}
+
+/// What tells the meaning of the keys of an entry or a row; what it does not say may be any.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Kind<'e> {
+    pub event_type: Option<&'e str>,
+    pub command_type: Option<&'e str>,
+    /// The slot of its failure's message.
+    pub message: Option<Slot>,
 }
 
 /// The slots of a command's payload; of a type nobody knows it may be any.
@@ -95,12 +111,13 @@ pub fn command_slots(command_type: Option<&str>) -> &'static [Slot] {
 
 /// The slot of the message of a failure or of an entry of the timeline that has one.
 pub fn message_slot(failure: &Value) -> Slot {
+    message_slot_of(|key| failure[key].as_str())
+}
+
+/// The same of anything that has the words of a failure.
+pub fn message_slot_of<'f>(word: impl Fn(&str) -> Option<&'f str>) -> Slot {
     let stopped = ["cancelled", "terminated"];
-    let says = |key: &str| {
-        failure[key]
-            .as_str()
-            .is_some_and(|word| stopped.contains(&word))
-    };
+    let says = |key: &str| word(key).is_some_and(|word| stopped.contains(&word));
     if says("propagation_kind") || says("failure_category") {
         Slot::StopMessage
     } else {
@@ -147,7 +164,33 @@ const fn copies(
     }
 }
 
+/// Columns that hold a slot as a whole.
+const fn held(table: &'static str, columns: &'static [&'static str]) -> Copies {
+    copies(table, &[], columns)
+}
+
+const fn held_by_command(kind: Slot) -> Copies {
+    Copies {
+        when: When::Command(kind),
+        ..held(COMMANDS, &["payload"])
+    }
+}
+
+const fn held_by_failure(kind: Slot) -> Copies {
+    Copies {
+        when: When::Failure(kind),
+        ..held("workflow_failures", &["message"])
+    }
+}
+
 pub(super) const EVENTS: &str = "history_events";
+const COMMANDS: &str = "workflow_commands";
+const EXECUTIONS: &str = "activity_executions";
+const RUNS: &str = "workflow_runs";
+const SIGNAL_ROWS: &str = "workflow_signal_records";
+const SUMMARIES: &str = "workflow_run_summaries";
+const TASKS: &str = "workflow_tasks";
+const UPDATE_ROWS: &str = "workflow_updates";
 
 /// What the engine takes from a command's context besides its public part.
 const CALLER: &[&str] = &[
@@ -232,6 +275,7 @@ pub(super) const TABLE: &[About] = &[
             // What a schedule starts, and with what.
             told_by(&["ScheduleCreated", "ScheduleUpdated"], &["action"]),
         ],
+        columns: &[held(RUNS, &["arguments"])],
         repeats: &[Slot::StartCommand],
     },
     About {
@@ -243,6 +287,7 @@ pub(super) const TABLE: &[About] = &[
             &["WorkflowCompleted", "ChildRunCompleted"],
             &["output", "result"],
         )],
+        columns: &[held(RUNS, &["output"])],
         repeats: &[],
     },
     About {
@@ -250,6 +295,7 @@ pub(super) const TABLE: &[About] = &[
         category: "history_event",
         places: &["history_events.*.payload"],
         copies: &[],
+        columns: &[held("workflow_history_events", &["payload"])],
         repeats: &[],
     },
     About {
@@ -257,6 +303,7 @@ pub(super) const TABLE: &[About] = &[
         category: "command_payload",
         places: COMMAND,
         copies: &[told_of_command(Slot::StartCommand)],
+        columns: &[held_by_command(Slot::StartCommand)],
         repeats: &[Slot::WorkflowArguments],
     },
     About {
@@ -264,6 +311,7 @@ pub(super) const TABLE: &[About] = &[
         category: "command_payload",
         places: COMMAND,
         copies: &[told_of_command(Slot::SignalCommand)],
+        columns: &[held_by_command(Slot::SignalCommand)],
         repeats: &[Slot::SignalArguments],
     },
     About {
@@ -271,6 +319,7 @@ pub(super) const TABLE: &[About] = &[
         category: "command_payload",
         places: COMMAND,
         copies: &[told_of_command(Slot::UpdateCommand)],
+        columns: &[held_by_command(Slot::UpdateCommand)],
         repeats: &[Slot::UpdateArguments],
     },
     About {
@@ -278,6 +327,7 @@ pub(super) const TABLE: &[About] = &[
         category: "command_payload",
         places: COMMAND,
         copies: &[told_of_command(Slot::OtherCommand)],
+        columns: &[held_by_command(Slot::OtherCommand)],
         repeats: &[Slot::CommandReason],
     },
     About {
@@ -292,6 +342,28 @@ pub(super) const TABLE: &[About] = &[
             told(&["command_context"]),
             told_by(SERVICE_CALLS, SURFACE),
         ],
+        columns: &[
+            held(COMMANDS, &["context", "request_id"]),
+            copies(COMMANDS, &["context", "caller"], &["label"]),
+            copies(COMMANDS, &["context", "auth"], &["status", "method"]),
+            copies(
+                COMMANDS,
+                &["context", "principal"],
+                &["type", "id", "label"],
+            ),
+            copies(
+                COMMANDS,
+                &["context", "request"],
+                &[
+                    "method",
+                    "path",
+                    "route_name",
+                    "fingerprint",
+                    "request_id",
+                    "correlation_id",
+                ],
+            ),
+        ],
         repeats: &[],
     },
     About {
@@ -303,6 +375,10 @@ pub(super) const TABLE: &[About] = &[
             inside(&["payload", "command"], &["reason"]),
             copies("workflow", &[], &["archive_reason"]),
             copies("summary", &[], &["archive_reason"]),
+        ],
+        columns: &[
+            held(RUNS, &["archive_reason"]),
+            held(SUMMARIES, &["archive_reason"]),
         ],
         repeats: &[Slot::OtherCommand],
     },
@@ -317,6 +393,12 @@ pub(super) const TABLE: &[About] = &[
             told(&["validation_errors"]),
             inside(&["payload", "command"], &["validation_errors"]),
         ],
+        columns: &[
+            held(SIGNAL_ROWS, &["validation_errors"]),
+            held(UPDATE_ROWS, &["validation_errors"]),
+            // Encoded, with all else.
+            held(COMMANDS, &["payload"]),
+        ],
         repeats: &[
             Slot::StartCommand,
             Slot::SignalCommand,
@@ -330,6 +412,7 @@ pub(super) const TABLE: &[About] = &[
         category: "update_payload",
         places: &["updates.*.arguments"],
         copies: &[told_by(UPDATES, &["arguments"])],
+        columns: &[held(UPDATE_ROWS, &["arguments"])],
         repeats: &[Slot::UpdateCommand],
     },
     About {
@@ -337,6 +420,7 @@ pub(super) const TABLE: &[About] = &[
         category: "update_payload",
         places: &["updates.*.result"],
         copies: &[told_by(UPDATES, &["result"])],
+        columns: &[held(UPDATE_ROWS, &["result"])],
         repeats: &[],
     },
     About {
@@ -344,6 +428,10 @@ pub(super) const TABLE: &[About] = &[
         category: "signal_payload",
         places: &["signals.*.arguments"],
         copies: &[told_by(SIGNALS, &["arguments", "value"])],
+        columns: &[
+            held(SIGNAL_ROWS, &["arguments"]),
+            held("workflow_messages", &["metadata"]),
+        ],
         repeats: &[Slot::SignalCommand],
     },
     About {
@@ -351,6 +439,7 @@ pub(super) const TABLE: &[About] = &[
         category: "task_payload",
         places: &["tasks.*.payload"],
         copies: &[],
+        columns: &[held(TASKS, &["payload"])],
         repeats: &[],
     },
     About {
@@ -363,6 +452,7 @@ pub(super) const TABLE: &[About] = &[
             told_by(SERVICE_CALLS, SURFACE),
             inside(&["payload", "activity"], &["arguments"]),
         ],
+        columns: &[held(EXECUTIONS, &["arguments"])],
         repeats: &[],
     },
     About {
@@ -375,6 +465,7 @@ pub(super) const TABLE: &[About] = &[
             told_by(SERVICE_CALLS, SURFACE),
             inside(&["payload", "activity"], &["result"]),
         ],
+        columns: &[held(EXECUTIONS, &["result"])],
         repeats: &[],
     },
     About {
@@ -396,6 +487,7 @@ pub(super) const TABLE: &[About] = &[
                 &["last_heartbeat_progress"],
             ),
         ],
+        columns: &[],
         repeats: &[],
     },
     About {
@@ -408,6 +500,15 @@ pub(super) const TABLE: &[About] = &[
             inside(&["payload", "exception"], EXCEPTION),
             // Of the last attempt, still encoded.
             inside(&["payload", "activity"], &["exception"]),
+        ],
+        columns: &[
+            held_by_failure(Slot::FailureMessage),
+            held(EXECUTIONS, &["exception"]),
+            held(UPDATE_ROWS, &["failure_message"]),
+            // Of a worker that threw, or of a replay that was blocked.
+            held(TASKS, &["last_error"]),
+            held(SUMMARIES, &["liveness_reason"]),
+            held("workflow_messages", &["last_delivery_error"]),
         ],
         repeats: &[],
     },
@@ -422,6 +523,7 @@ pub(super) const TABLE: &[About] = &[
                 ..inside(&["payload", "exception"], EXCEPTION)
             },
         ],
+        columns: &[held_by_failure(Slot::StopMessage)],
         repeats: &[Slot::CommandReason, Slot::OtherCommand],
     },
     About {
@@ -433,6 +535,10 @@ pub(super) const TABLE: &[About] = &[
             inside(&["payload", "exception"], TRACE),
             inside(&["payload", "activity"], &["exception"]),
         ],
+        columns: &[
+            held("workflow_failures", &["file"]),
+            held(EXECUTIONS, &["exception"]),
+        ],
         repeats: &[],
     },
     About {
@@ -443,8 +549,340 @@ pub(super) const TABLE: &[About] = &[
             inside(&["payload", "exception"], TRACE),
             inside(&["payload", "activity"], &["exception"]),
         ],
+        columns: &[
+            held("workflow_failures", &["trace_preview"]),
+            held(EXECUTIONS, &["exception"]),
+        ],
         repeats: &[Slot::FailureFile],
     },
+];
+
+const GROUP: [&str; 6] = [
+    "parallel_group_id",
+    "parallel_group_kind",
+    "parallel_group_base_sequence",
+    "parallel_group_size",
+    "parallel_group_index",
+    "parallel_group_path",
+];
+
+/// What ties rows together inside of documents: ids, names, moments and the engine's own words. A
+/// run is told by them also where the rest of the document is hidden.
+pub(super) const TIES: &[Copies] = &[
+    told(&GROUP),
+    told(&[
+        "activity_attempt_id",
+        "activity_class",
+        "activity_execution_id",
+        "activity_type",
+        "archive_command_id",
+        "attempt_number",
+        "caller_sdk_language",
+        "caller_workflow_instance_id",
+        "caller_workflow_run_id",
+        "cancelled_at",
+        "change_id",
+        "changed_fields",
+        "child_call_id",
+        "child_instance_id",
+        "child_run_id",
+        "child_run_number",
+        "child_status",
+        "child_workflow_class",
+        "child_workflow_instance_id",
+        "child_workflow_run_id",
+        "child_workflow_type",
+        "close_deadline_at",
+        "closed_at",
+        "closed_reason",
+        "code",
+        "command_sequence",
+        "command_type",
+        "condition_definition_fingerprint",
+        "condition_key",
+        "condition_wait_id",
+        "continued_from_run_id",
+        "continued_to_run_id",
+        "continued_to_run_number",
+        "cron_expression",
+        "declared_entry_declaring_class",
+        "declared_entry_method",
+        "declared_entry_mode",
+        "declared_queries",
+        "declared_query_contracts",
+        "declared_signal_contracts",
+        "declared_signals",
+        "declared_update_contracts",
+        "declared_updates",
+        "delay_seconds",
+        "deleted_at",
+        "effective_overlap_policy",
+        "endpoint_name",
+        "exception_class",
+        "exception_type",
+        "execution_deadline_at",
+        "execution_mode",
+        "execution_timeout_seconds",
+        "failure_category",
+        "failure_id",
+        "fire_at",
+        "fired_at",
+        "handled",
+        "heartbeat_at",
+        "heartbeat_deadline_at",
+        "idempotency_key",
+        "last_skipped_at",
+        "lease_expires_at",
+        "linked_workflow_instance_id",
+        "linked_workflow_run_id",
+        "linked_workflow_update_id",
+        "liveness_state",
+        "local_activity",
+        "max_attempts",
+        "max_supported",
+        "min_supported",
+        "new_position",
+        "next_fire_at",
+        "non_retryable",
+        "occurrence_time",
+        "operation_mode",
+        "operation_name",
+        "ordering_state",
+        "outcome",
+        "overlap_policy",
+        "parent_close_policy",
+        "parent_sequence",
+        "parent_workflow_instance_id",
+        "parent_workflow_run_id",
+        "paused_at",
+        "payload_codec",
+        "policy",
+        "previous_position",
+        "propagation_kind",
+        "queued_behind_command_id",
+        "queued_behind_command_sequence",
+        "queued_behind_command_type",
+        "rejection_reason",
+        "resolved_binding_kind",
+        "resolved_target_reference",
+        "retry_after_attempt",
+        "retry_after_attempt_id",
+        "retry_attempt",
+        "retry_available_at",
+        "retry_backoff_seconds",
+        "retry_of_child_workflow_run_id",
+        "retry_of_task_id",
+        "retry_policy",
+        "retry_reason",
+        "retry_task_id",
+        "run_deadline_at",
+        "run_timeout_seconds",
+        "schedule_deadline_at",
+        "schedule_id",
+        "schedule_to_close_deadline_at",
+        "schedule_ulid",
+        "sequence",
+        "service_call_id",
+        "service_name",
+        "service_sdk_language",
+        "signal_id",
+        "signal_name",
+        "signal_wait_id",
+        "skipped_trigger_count",
+        "source_id",
+        "source_kind",
+        "status",
+        "stream_key",
+        "structural_limit_configured",
+        "structural_limit_kind",
+        "structural_limit_value",
+        "task_id",
+        "task_type",
+        "terminal_reason",
+        "timeout_kind",
+        "timeout_policy",
+        "timeout_seconds",
+        "timer_id",
+        "timer_kind",
+        "timezone",
+        "trigger_number",
+        "update_id",
+        "update_name",
+        "version",
+        "wait_for",
+        "wait_kind",
+        "workflow_class",
+        "workflow_command_id",
+        "workflow_definition_fingerprint",
+        "workflow_instance_id",
+        "workflow_link_id",
+        "workflow_run_id",
+        "workflow_signal_id",
+        "workflow_task_id",
+        "workflow_type",
+        "workflow_update_id",
+    ]),
+    inside(&["payload", "activity"], &GROUP),
+    inside(
+        &["payload", "activity"],
+        &[
+            "attempt_count",
+            "attempt_id",
+            "class",
+            "closed_at",
+            "connection",
+            "created_at",
+            "execution_mode",
+            "id",
+            "idempotency_key",
+            "last_heartbeat_at",
+            "local_activity",
+            "payload_codec",
+            "queue",
+            "retry_policy",
+            "sequence",
+            "started_at",
+            "status",
+            "type",
+        ],
+    ),
+    inside(
+        &["payload", "activity_attempt"],
+        &[
+            "activity_execution_id",
+            "attempt_number",
+            "closed_at",
+            "id",
+            "last_heartbeat_at",
+            "lease_expires_at",
+            "lease_owner",
+            "started_at",
+            "status",
+            "task_id",
+        ],
+    ),
+    inside(
+        &["payload", "task"],
+        &[
+            "attempt_count",
+            "available_at",
+            "compatibility",
+            "connection",
+            "id",
+            "lease_expires_at",
+            "lease_owner",
+            "leased_at",
+            "queue",
+            "repair_count",
+            "status",
+            "type",
+        ],
+    ),
+    inside(
+        &["payload", "command"],
+        &[
+            "accepted_at",
+            "applied_at",
+            "id",
+            "message_sequence",
+            "outcome",
+            "payload_codec",
+            "rejected_at",
+            "rejection_reason",
+            "requested_run_id",
+            "resolved_run_id",
+            "sequence",
+            "source",
+            "status",
+            "target_name",
+            "target_scope",
+            "type",
+        ],
+    ),
+    inside(
+        &["payload", "exception"],
+        &["class", "code", "line", "non_retryable", "type"],
+    ),
+    copies(
+        COMMANDS,
+        &["context", "workflow"],
+        &[
+            "child_call_id",
+            "parent_instance_id",
+            "parent_run_id",
+            "sequence",
+        ],
+    ),
+    copies(COMMANDS, &["context", "intake"], &["group_id", "mode"]),
+    copies(
+        TASKS,
+        &["payload"],
+        &[
+            "activity_execution_id",
+            "activity_type",
+            "child_call_id",
+            "child_workflow_run_id",
+            "condition_definition_fingerprint",
+            "condition_key",
+            "condition_wait_id",
+            "execution_mode",
+            "max_attempts",
+            "open_wait_id",
+            "reason",
+            "replay_blocked",
+            "replay_blocked_condition_wait_id",
+            "replay_blocked_current_condition_definition_fingerprint",
+            "replay_blocked_current_condition_key",
+            "replay_blocked_exception_class",
+            "replay_blocked_expected_history_shape",
+            "replay_blocked_reason",
+            "replay_blocked_recorded_condition_definition_fingerprint",
+            "replay_blocked_recorded_condition_key",
+            "replay_blocked_recorded_event_types",
+            "replay_blocked_workflow_sequence",
+            "resume_reason",
+            "resume_source_id",
+            "resume_source_kind",
+            "retry_after_attempt",
+            "retry_after_attempt_id",
+            "retry_backoff_seconds",
+            "retry_of_task_id",
+            "retry_policy",
+            "retry_reason",
+            "service_call_id",
+            "signal_name",
+            "signal_wait_id",
+            "timeout_kind",
+            "timer_id",
+            "workflow_command_id",
+            "workflow_event_type",
+            "workflow_history_event_id",
+            "workflow_sequence",
+            "workflow_signal_id",
+            "workflow_update_id",
+            "workflow_wait_kind",
+        ],
+    ),
+];
+
+/// Keys of the timeline's entries that a policy may have hidden.
+pub const HIDEABLE_IN_TIMELINE: &[&str] = &[
+    "message",
+    "file",
+    "payload",
+    "payload_available",
+    "context",
+    "last_heartbeat_progress",
+    "caller_label",
+    "principal_type",
+    "principal_id",
+    "principal_label",
+    "auth_status",
+    "auth_method",
+    "request_method",
+    "request_path",
+    "request_route_name",
+    "request_fingerprint",
 ];
 
 impl Slot {
@@ -525,85 +963,67 @@ mod tests {
         workflow_instance_id workflow_link_id workflow_run_id workflow_signal_id workflow_task_id \
         workflow_type";
 
-    /// Keys that only say which, when, how often and in the engine's own words, or what a run is
-    /// found by.
-    fn is_harmless(key: &str) -> bool {
-        const ENDS: &[&str] = &[
-            "_id",
-            "_at",
-            "_class",
-            "_type",
-            "_types",
-            "_kind",
-            "_mode",
-            "_status",
-            "_name",
-            "_number",
-            "_sequence",
-            "_seconds",
-            "_policy",
-            "_attempts",
-            "_position",
-            "_supported",
-            "_language",
-            "_fingerprint",
-            "_count",
-            "_value",
-            "_configured",
-            "_size",
-            "_index",
-            "_path",
-            "_key",
-            "_codec",
-            "_ulid",
-            "_reference",
-            "_category",
-            "_state",
-            "_contracts",
-            "_method",
-            "_fields",
-            "_expression",
-            "_time",
-        ];
-        const WORDS: &[&str] = &[
-            "attributes",
-            "business_key",
-            "closed_reason",
-            "code",
-            "declared_queries",
-            "declared_signals",
-            "declared_updates",
-            "entries",
-            "handled",
-            "local_activity",
-            "memo",
-            "merged",
-            "non_retryable",
-            "outcome",
-            "policy",
-            "rejection_reason",
-            "retry_after_attempt",
-            "retry_attempt",
-            "retry_reason",
-            "search_attributes",
-            "sequence",
-            "spec",
-            "status",
-            "terminal_reason",
-            "timezone",
-            "version",
-            "visibility_labels",
-            "wait_for",
-        ];
-        WORDS.contains(&key) || ENDS.iter().any(|end| key.ends_with(end))
-    }
+    /// What a run is found by is no slot and ties nothing.
+    const FOUND_BY: &[&str] = &[
+        "attributes",
+        "business_key",
+        "entries",
+        "memo",
+        "merged",
+        "search_attributes",
+        "spec",
+        "visibility_labels",
+    ];
 
     #[test]
-    fn every_key_of_an_event_is_a_slots_or_harmless() {
+    fn every_key_of_an_event_is_a_slots_or_ties_or_is_found_by() {
+        let ties = |key: &str| {
+            let top = TIES.iter().filter(|ties| ties.under == ["payload"]);
+            top.filter(|ties| ties.section == EVENTS)
+                .any(|ties| ties.keys.contains(&key))
+        };
         for key in KEYS.split(' ') {
             let way = [key.to_owned()];
             let told = TABLE.iter().any(|about| about.slot.is_told_at(&way));
-            assert!(told != is_harmless(key), "{key}");
+            let harmless = ties(key) || FOUND_BY.contains(&key);
+            assert!(told != harmless, "{key}");
+        }
+    }
+
+    #[test]
+    fn nothing_that_ties_is_a_slot() {
+        let places = || {
+            TABLE
+                .iter()
+                .flat_map(|about| about.copies.iter().chain(about.columns))
+        };
+        for ties in TIES {
+            let same =
+                places().filter(|place| (place.section, place.under) == (ties.section, ties.under));
+            for place in same {
+                let both: Vec<_> = place
+                    .keys
+                    .iter()
+                    .filter(|key| ties.keys.contains(key))
+                    .collect();
+                assert!(both.is_empty(), "{both:?} of {}", ties.section);
+            }
+        }
+    }
+
+    #[test]
+    fn a_comparison_of_timelines_leaves_out_all_that_may_be_hidden() {
+        let of_places = TABLE.iter().flat_map(|about| about.places);
+        let of_places = of_places.filter(|place| place.starts_with("timeline."));
+        let of_places = of_places.filter_map(|place| place.rsplit('.').next());
+        let copied = TABLE.iter().flat_map(|about| about.copies);
+        let copied = copied.filter(|copies| copies.section == "timeline");
+        for key in of_places.chain(copied.flat_map(|copies| copies.keys.iter().copied())) {
+            let of_commands_alone = ["request_id", "correlation_id"].contains(&key);
+            assert!(
+                of_commands_alone || HIDEABLE_IN_TIMELINE.contains(&key),
+                "{key}"
+            );
         }
     }
 

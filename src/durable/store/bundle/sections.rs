@@ -225,6 +225,9 @@ impl Members for Entry<'_> {
             return Val::Null;
         };
         match raw.as_bytes().first() {
+            Some(b'{') if raw.len() <= ENVELOPE && raw.contains("\"redacted\"") => {
+                serde_json::from_str(raw).map_or_else(|_| Val::from(raw), |value| val(&value))
+            }
             // Kept as it is written: numbers in it keep their kind, and its depth costs nothing.
             Some(b'[' | b'{') if raw.len() > ENVELOPE => Val::from(raw),
             Some(b'[' | b'{') if !raw.contains("\"external_storage\"") => Val::from(raw),
@@ -249,6 +252,7 @@ pub(super) fn val(value: &Value) -> Val {
             (None, Some(number)) => Val::Float(number),
             (None, None) => Val::from(number.to_string()),
         },
+        note if payload::is_hidden_text(note) => Val::from(payload::hidden_text(note)),
         other => payload::restored(other).map_or(Val::Null, Val::from),
     }
 }

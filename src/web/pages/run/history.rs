@@ -17,6 +17,7 @@ use crate::{
         store::{
             head::belongs,
             history::{self as store, EventFilter, EventWindow, Place, WINDOW},
+            reader::Reader,
             runs::moment,
         },
         stored::{EventType, HistoryEvent},
@@ -57,6 +58,7 @@ pub enum Source<'s> {
     Stored {
         snapshot: &'s mut Snapshot,
         run_id: &'s str,
+        reader: &'s Reader,
     },
     /// Of a bundle, all in memory.
     Held(&'s [HistoryEvent]),
@@ -70,8 +72,13 @@ impl Source<'_> {
         size: usize,
     ) -> Result<EventWindow, AppError> {
         Ok(match self {
-            Self::Stored { snapshot, run_id } => {
-                store::window(snapshot, run_id, filter, place, size).await?
+            Self::Stored {
+                snapshot,
+                run_id,
+                reader,
+            } => {
+                let window = reader.window(snapshot, run_id, filter, place, size);
+                window.await?
             }
             Self::Held(events) => store::window_of(events, filter, place, size),
         })
@@ -80,7 +87,9 @@ impl Source<'_> {
     /// The first event at or after a moment.
     async fn sequence_at(&mut self, at: DateTime<Utc>) -> Result<Option<i64>, AppError> {
         Ok(match self {
-            Self::Stored { snapshot, run_id } => store::sequence_at(snapshot, run_id, at).await?,
+            Self::Stored {
+                snapshot, run_id, ..
+            } => store::sequence_at(snapshot, run_id, at).await?,
             Self::Held(events) => events
                 .iter()
                 .find(|event| event.time().is_none_or(|time| time >= at))
@@ -105,6 +114,7 @@ pub async fn show(
     let source = Source::Stored {
         snapshot: &mut snapshot,
         run_id: &run,
+        reader: &app.reader,
     };
     let layout = layout.at(Nav::Runs);
     let answer = answer(source, layout, here, instance, asked).await;

@@ -181,12 +181,8 @@ async fn show(
         let page = kept.page(&asked, range);
         return Ok(Html(RunView::new(layout, page, asked).render()?));
     }
-    let rows = RunSnapshot::load_with(
-        &mut snapshot,
-        &key.run_id,
-        TimelineCache::Presence,
-        Some(&app.past),
-    );
+    let timeline = TimelineCache::Presence;
+    let rows = app.reader.run(&mut snapshot, &key.run_id, timeline);
     let rows = rows.await?.ok_or_else(|| missing(instance, run))?;
     let projected = Projected::of(Context {
         snapshot: &rows,
@@ -275,7 +271,7 @@ async fn load(app: &App, instance: &str, run: Option<&str>) -> Result<RunSnapsho
     let mut snapshot = app.db()?.snapshot().await?;
     let run_id = run_id(&mut snapshot, instance, run).await?;
     let timeline = TimelineCache::Presence;
-    let rows = RunSnapshot::load_with(&mut snapshot, &run_id, timeline, Some(&app.past)).await?;
+    let rows = app.reader.run(&mut snapshot, &run_id, timeline).await?;
     snapshot.end().await;
     rows.ok_or_else(|| missing(instance, run))
 }

@@ -16,7 +16,6 @@ use crate::{
         projection::{Context, Projected},
         store::{
             head::{belongs, payload_codec},
-            history,
             snapshot::RunSnapshot,
         },
     },
@@ -185,7 +184,7 @@ async fn event(app: &App, instance: &str, run: &str, sequence: i64) -> Result<Fo
     if !belongs(&mut snapshot, instance, run).await? {
         return Err(missing(instance, Some(run)));
     }
-    let event = history::event(&mut snapshot, run, sequence).await?;
+    let event = app.reader.event(&mut snapshot, run, sequence).await?;
     let codec = payload_codec(&mut snapshot, run).await?;
     snapshot.end().await;
     Ok(event.map_or_else(Vec::new, |event| {

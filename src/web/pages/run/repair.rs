@@ -13,12 +13,13 @@ use serde::Deserialize;
 use super::missing;
 use crate::{
     durable::{
+        export::redaction::Kind,
         projection::context::stamp,
         repair::{
             self, Action, ApplyError, Caller, CellChange, Goal, Mode, RepairPlan, Request,
             RowChange, Scope,
         },
-        store::head,
+        store::{head, reader::Reader},
         stored::Cell,
     },
     run::tag::Mark,
@@ -259,7 +260,11 @@ impl Offer {
             will: plan.words.will.clone(),
             will_not: plan.words.will_not.clone(),
             needs: plan.words.needs.clone(),
-            rows: plan.changes.iter().map(Written::of).collect(),
+            rows: plan
+                .changes
+                .iter()
+                .map(|change| Written::of(&app.reader, change))
+                .collect(),
             token: app.forms.token(&seal(&plan.run_id, &plan.digest)),
             digest: plan.digest.clone(),
         }
@@ -267,10 +272,25 @@ impl Offer {
 }
 
 impl Written {
-    fn of(change: &RowChange) -> Self {
+    /// The plan itself stays as it is: only what is looked at is hidden.
+    fn of(reader: &Reader, change: &RowChange) -> Self {
         let is_new = change.action == Action::Insert;
         // A new row's empty columns say nothing.
         let told = |cell: &&CellChange| !(is_new && cell.after == Cell::Null);
+        let word = |column| match change.cell(column) {
+            Some(Cell::Text(word)) => Some(word.as_str()),
+            _ => None,
+        };
+        let kind = Kind {
+            event_type: word("event_type"),
+            command_type: word("command_type"),
+            message: None,
+        };
+        let seen = |column, value: &Cell| {
+            let mut value = value.clone();
+            reader.cell(change.table, column, &kind, &mut value);
+            shown(&value)
+        };
         Self {
             table: change.table,
             id: change.id.clone(),
@@ -281,8 +301,8 @@ impl Written {
                 .filter(told)
                 .map(|cell| WrittenCell {
                     column: cell.column,
-                    before: cell.before.as_ref().map(shown),
-                    after: shown(&cell.after),
+                    before: cell.before.as_ref().map(|before| seen(cell.column, before)),
+                    after: seen(cell.column, &cell.after),
                 })
                 .collect(),
         }

@@ -170,6 +170,9 @@ pub async fn show(
         Vec::new()
     };
     snapshot.end().await;
+    app.reader.rows(&mut page.rows);
+    app.reader
+        .failures(beside.values_mut().flat_map(|beside| &mut beside.failures));
 
     let rows = page.rows.iter().map(|summary| {
         let beside = beside.remove(&summary.id).unwrap_or_default();
@@ -179,6 +182,7 @@ pub async fn show(
     if first_page {
         page.notices.extend(&counts.notices);
     }
+    app.reader.notices(&mut page.notices);
     let answer = Answer {
         rows: rows.collect(),
         unprojected: if first_page {
