@@ -183,7 +183,7 @@ mod tests {
     use super::*;
     use crate::durable::{
         projection::example::{event, history, told},
-        stored::EventType,
+        stored::{EventType, RunRow},
     };
 
     #[test]

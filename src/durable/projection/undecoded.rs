@@ -177,7 +177,12 @@ mod tests {
             .collect();
         assert_eq!(
             found,
-            [("workflow_history_events", id.as_str(), "payload", "wwHioz3/VYAiNw")]
+            [(
+                "workflow_history_events",
+                id.as_str(),
+                "payload",
+                "wwHioz3/VYAiNw"
+            )]
         );
     }
 }
