@@ -353,7 +353,44 @@ fn of_fleet(cx: Context<'_>, task: &mut Task, own_marker: Option<&str>) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::durable::{
+        projection::example::{self, told},
+        store::snapshot::RunSnapshot,
+        stored::RunRow,
+    };
+
+    #[test]
+    fn a_task_with_a_blank_marker_asks_for_its_runs() {
+        for (own, want) in [
+            (None, "build-7"),
+            (Some(""), "build-7"),
+            (Some(" "), "build-7"),
+            (Some(" build-8 "), "build-8"),
+        ] {
+            let snapshot = RunSnapshot {
+                run: RunRow {
+                    compatibility: Some("build-7".into()),
+                    ..RunRow::default()
+                },
+                tasks: vec![TaskRow {
+                    compatibility: own.map(str::to_owned),
+                    ..example::task("t", "ready", &json!({}))
+                }],
+                ..RunSnapshot::default()
+            };
+            let steps = Steps {
+                activities: &[],
+                timers: &[],
+                waits: &[],
+                signals: &[],
+            };
+            let all = told(&snapshot, |cx| tasks(cx, steps));
+            assert_eq!(all[0].compatibility.as_deref(), Some(want), "{own:?}");
+        }
+    }
 
     #[test]
     fn tasks_of_one_millisecond_go_by_their_ids() {

@@ -107,6 +107,7 @@ pub struct SignalEvent {
 /// By which keys an event belongs to a command, a signal or an update.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
+#[expect(clippy::struct_field_names, reason = "the engine's names")]
 pub struct Named {
     workflow_command_id: Text,
     signal_id: Text,
