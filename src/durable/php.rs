@@ -65,6 +65,11 @@ pub fn env(text: &str) -> Value {
     }
 }
 
+/// Whether a key of a map reads as an integer, which makes it a position of a list.
+pub fn is_position(key: &str) -> bool {
+    key.parse::<i64>().is_ok_and(|int| int.to_string() == key)
+}
+
 /// `(int)`: a text counts as far as it is a number.
 pub fn int(value: &Value) -> i64 {
     match value {

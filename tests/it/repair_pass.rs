@@ -119,7 +119,7 @@ fn engine_keys(report: &Report) -> Value {
     told
 }
 
-/// How many passes the corpus holds.
+/// How many passes the corpus holds, at least.
 const PASSES: usize = 34;
 
 /// The scenarios in which the engine's own pass was let loose.
@@ -162,7 +162,7 @@ on_every_database! {
             comparison.document(&name, "pass_report", &engine_keys(&report), &read(&folder.join("watchdog-report.json")));
             rig::empty(&db, &tables).await;
         }
-        assert_eq!(passed, PASSES);
+        assert!(passed >= PASSES);
         comparison.finish(&format!("repair pass on {:?}", db.dialect()));
     }
 

@@ -2,7 +2,7 @@
 //! constant number of statements, and no number in it loses a digit.
 
 use plimsoll::{
-    db::recorded,
+    db::{Val, recorded},
     demo::{rows::InsertRow, write::write},
     durable::{
         payload::avro,
@@ -73,6 +73,37 @@ on_every_database! {
         write(&db.writable, plain.rows, |_| ()).await.unwrap();
         let document: Value = server(&db.read_only).get(&address).await.json();
         assert_eq!(document["arguments"], large);
+    }
+}
+
+/// When two runs were linked is the one thing the engine does not compare before it hands out its
+/// stored lineage.
+#[tokio::test]
+async fn a_stored_lineage_that_is_up_to_date_says_when_runs_were_linked() {
+    let moment = "2026-01-02T03:04:05.000006Z";
+    for (linked_at, told) in [
+        (Val::Null, Value::Null),
+        ("2026-01-02 03:04:05.000006".into(), json!(moment)),
+    ] {
+        on(plimsoll::db::Dialect::Sqlite, async move |db| {
+            let mut parent = situation("parent-with-ten-children", now());
+            for row in &mut parent.rows {
+                if row.table == "workflow_run_lineage_entries" {
+                    row.replace("linked_at", linked_at.clone());
+                }
+            }
+            let address = format!("/waterline/api/flows/{}", parent.run_id);
+            write(&db.writable, parent.rows, |_| ()).await.unwrap();
+            let server = server(&db.read_only);
+            let detail: Value = server.get(&address).await.json();
+            let source = &detail["lineage_projection_source"];
+            assert_eq!(source, "workflow_run_lineage_entries");
+            assert_eq!(detail["continuedWorkflows"][0]["created_at"], told);
+            let export = format!("{address}/history-export");
+            let bundle: Value = server.get(&export).await.json();
+            assert_eq!(bundle["links"]["children"][0]["created_at"], told);
+        })
+        .await;
     }
 }
 

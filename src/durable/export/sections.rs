@@ -234,7 +234,7 @@ impl Export<'_> {
         let related = Related::of(&self.head);
         let children = children::children(cx, &related);
         let lineage = lineage::lineage(cx, &related, &children);
-        let source = sources::lineage(&self.head, &lineage);
+        let (lineage, source) = sources::handed_out(&self.head, lineage);
         let run = &self.head.run;
         let links = |relatives: &[lineage::Relative], end| -> Vec<Value> {
             relatives

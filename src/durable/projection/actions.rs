@@ -47,12 +47,7 @@ pub fn actions(projected: &Projected<'_>) -> Actions {
     let snapshot = projected.cx.snapshot;
     let current = projected.current_run.is_current_run;
     let terminal = snapshot.run.status.is_terminal();
-    let archived = snapshot
-        .summary
-        .as_ref()
-        .and_then(|summary| summary.archived_at)
-        .or(snapshot.run.archived_at)
-        .is_some();
+    let archived = snapshot.run.archived_at.is_some();
     let command = match (current, terminal) {
         (false, _) => Some(NOT_CURRENT),
         (true, true) => Some(CLOSED),

@@ -98,6 +98,7 @@ pub fn detail<'a>(projected: &'a Projected<'_>, limit: Option<usize>) -> Detail<
     let (timers_projection_source, timers_projection_rebuild_reasons) =
         sources::timers(snapshot, &projected.timers);
     let lineage = lineage::lineage(cx, &projected.related, &projected.children);
+    let (lineage, lineage_projection_source) = sources::handed_out(snapshot, lineage);
     Detail {
         head: head(projected),
         run_navigation: navigation::navigation(cx, &projected.related),
@@ -118,7 +119,7 @@ pub fn detail<'a>(projected: &'a Projected<'_>, limit: Option<usize>) -> Detail<
         logs: Logs(&projected.activities),
         chart_data: ChartData(cx, &projected.activities),
         exceptions: failures::exceptions(&projected.activities, &projected.failures),
-        lineage_projection_source: sources::lineage(snapshot, &lineage),
+        lineage_projection_source,
         parents: lineage.parents,
         continued_workflows: lineage.continued,
         scopes: Scopes::SELECTED,

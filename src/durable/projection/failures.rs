@@ -1,7 +1,10 @@
 //! What went wrong in a run: each failure once, as its typed event tells it, or as its row does
 //! where no event names it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap, HashSet},
+};
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -283,7 +286,7 @@ pub struct Exception<'f> {
     pub id: &'f str,
     /// The trace preview; the numeric code is in `exception`.
     pub code: Option<&'f str>,
-    pub exception: &'f ExceptionPayload,
+    pub exception: Cow<'f, ExceptionPayload>,
     pub history_authority: &'static str,
     pub diagnostic_only: bool,
     pub failure_category: Option<&'f FailureCategory>,
@@ -312,7 +315,7 @@ pub fn exceptions<'f>(
         .map(|failure| Exception {
             id: &failure.id,
             code: failure.trace_preview.as_deref(),
-            exception: &failure.exception_payload,
+            exception: named(failure),
             history_authority: failure.history_authority,
             diagnostic_only: failure.diagnostic_only,
             failure_category: failure.failure_category.as_ref(),
@@ -328,6 +331,18 @@ pub fn exceptions<'f>(
             created_at: failure.created_at,
         })
         .collect()
+}
+
+/// What was thrown, under the durable name of the failure where it has none of its own.
+fn named(failure: &Failure) -> Cow<'_, ExceptionPayload> {
+    let thrown = &failure.exception_payload;
+    if thrown.exception_type.is_some() || failure.exception_type.is_none() {
+        return Cow::Borrowed(thrown);
+    }
+    Cow::Owned(ExceptionPayload {
+        exception_type: failure.exception_type.clone(),
+        ..thrown.clone()
+    })
 }
 
 #[cfg(test)]
@@ -371,6 +386,21 @@ mod tests {
 
     fn told(rows: &[FailureRecord], events: &[HistoryEvent]) -> Vec<Failure> {
         gathered(&EngineConfig::defaults(), "run", rows, events)
+    }
+
+    #[test]
+    fn what_was_thrown_without_a_durable_name_has_that_of_its_failure() {
+        for (thrown, want) in [
+            (json!({"class": "E"}), json!("orders.declined")),
+            (json!({"class": "E", "type": "own"}), json!("own")),
+        ] {
+            let payload = json!({"failure_id": "f", "exception_type": "orders.declined", "exception": thrown});
+            let failures = told(&[], &[event(1, EventType::ActivityFailed, &payload)]);
+            let exceptions = json!(exceptions(&[], &failures));
+            assert_eq!(exceptions[0]["exception"]["type"], want);
+            let own = json!(failures[0].exception_payload);
+            assert_eq!(own["type"], thrown["type"]);
+        }
     }
 
     #[test]

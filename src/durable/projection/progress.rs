@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Number, Value};
 
-use crate::durable::payload;
+use crate::durable::{payload, php::is_position};
 
 const MESSAGE: usize = 280;
 const UNIT: usize = 64;
@@ -105,13 +105,12 @@ fn details(stored: Option<&Value>) -> Map<String, Value> {
     kept.into_iter().collect()
 }
 
-/// PHP turns a key that reads as an integer into one, and takes no integer for a key.
 fn is_detail_key(key: &str) -> bool {
     (1..=DETAIL_KEY).contains(&key.len())
         && key
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || b"_.:-".contains(&b))
-        && !key.parse::<i64>().is_ok_and(|int| int.to_string() == key)
+        && !is_position(key)
 }
 
 fn detail(value: &Value) -> Option<Value> {

@@ -170,26 +170,51 @@ pub fn lineage(snapshot: &RunSnapshot, recomputed: &Lineage) -> &'static str {
         also_not: &["created_at"],
         ..Rules::default()
     };
-    let side = |direction: &str| -> Vec<&LineageEntry> {
-        snapshot
-            .lineage_entries
-            .iter()
-            .filter(|entry| entry.direction == direction)
-            .collect()
-    };
     let agree = |direction, relatives: &[Relative]| {
-        all(side(direction), relatives, |entry, recomputed| {
+        let stored: Vec<_> = stored_lineage(snapshot, direction).collect();
+        all(stored, relatives, |entry, recomputed| {
             with_payload(&entry.payload, |payload| {
                 lineage_entry(entry, payload).says(recomputed, rules)
             })
         })
     };
-    let up_to_date = agree("parent", &recomputed.parents) && agree("child", &recomputed.continued);
+    let up_to_date = agree(PARENT, &recomputed.parents) && agree(CHILD, &recomputed.continued);
     if up_to_date {
         LINEAGE
     } else {
         "workflow_run_lineage_entries_rebuilt"
     }
+}
+
+/// The lineage as the engine hands it out, with its `lineage_projection_source`: stored rows that
+/// are up to date are handed out themselves, so that when two runs were linked is what they say.
+pub fn handed_out(snapshot: &RunSnapshot, mut lineage: Lineage) -> (Lineage, &'static str) {
+    let source = self::lineage(snapshot, &lineage);
+    if source == LINEAGE {
+        for (direction, relatives) in [
+            (PARENT, &mut lineage.parents),
+            (CHILD, &mut lineage.continued),
+        ] {
+            for (relative, stored) in relatives
+                .iter_mut()
+                .zip(stored_lineage(snapshot, direction))
+            {
+                relative.created_at = stored.linked_at;
+            }
+        }
+    }
+    (lineage, source)
+}
+
+const PARENT: &str = "parent";
+const CHILD: &str = "child";
+
+fn stored_lineage<'s>(
+    snapshot: &'s RunSnapshot,
+    direction: &'static str,
+) -> impl Iterator<Item = &'s LineageEntry> {
+    let entries = snapshot.lineage_entries.iter();
+    entries.filter(move |entry| entry.direction == direction)
 }
 
 /// What else does not count in a comparison.
@@ -472,7 +497,7 @@ fn lineage_entry<'t>(entry: &LineageEntry, payload: Payload<'t>) -> Stored<'t> {
     let mut stored = Stored::new(payload);
     let told = stored.of_payload(b"history_authority").is_some();
     let diagnostic = stored.of_payload(b"diagnostic_only") == Some(b"true");
-    let (own_instance, own_run) = if entry.direction == "parent" {
+    let (own_instance, own_run) = if entry.direction == PARENT {
         ("parent_workflow_id", "parent_workflow_run_id")
     } else {
         ("child_workflow_id", "child_workflow_run_id")

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::db::Json;
+use crate::{db::Json, durable::php::is_position};
 
 /// Of a column; what is not JSON has none.
 pub fn of_column(stored: Option<&Json>) -> Value {
@@ -19,8 +19,7 @@ pub fn of(stored: Option<&Value>) -> Value {
     };
     let kept: Map<String, Value> = arguments
         .iter()
-        // PHP reads such a key as a position, not as a name.
-        .filter(|(name, _)| name.parse::<i64>().is_err())
+        .filter(|(name, _)| !is_position(name))
         .filter_map(|(name, messages)| {
             let messages = sentences(messages)?;
             (!messages.is_empty()).then(|| (name.clone(), messages.into()))
@@ -73,7 +72,16 @@ mod tests {
                 json!({"by": ["is missing"]}),
             ),
             ("a sentence alone", Some(json!({"by": "no"})), json!([])),
-            ("positions", Some(json!({"0": ["no"]})), json!([])),
+            (
+                "positions",
+                Some(json!({"0": ["no"], "-1": ["no"]})),
+                json!([]),
+            ),
+            (
+                "names of digits",
+                Some(json!({"007": ["no"], "+1": ["no"]})),
+                json!({"007": ["no"], "+1": ["no"]}),
+            ),
             ("a list", Some(json!([["no"]])), json!([])),
         ] {
             assert_eq!(of(stored.as_ref()), want, "{what}");

@@ -188,7 +188,7 @@ impl RunRows {
                 &updates,
             ),
             of.run::<FailureRecord>(" order by created_at desc", &failures),
-            of.run::<LineageEntry>(" order by position", &lineage_entries),
+            of.run::<LineageEntry>(" order by position, lineage_id", &lineage_entries),
         ];
         if let Which::One(id) = which {
             let mut q = snapshot.statement();

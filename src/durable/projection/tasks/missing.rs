@@ -247,18 +247,15 @@ fn of_resolved_child(cx: Context<'_>, waits: &[Wait]) -> Option<Task> {
             && wait.status != "unsupported"
             && !(any_open && wait.source_status.as_deref() == Some("completed"))
     })?;
-    let OfKind::Child {
-        child_call_id,
-        child_workflow_run_id,
-        ..
-    } = &wait.of_kind
-    else {
+    let OfKind::Child { child_call_id, .. } = &wait.of_kind else {
         return None;
     };
+    // A child that only a link knows of resumes nothing: its run is not named.
     Some(Task {
+        workflow_resume_source_kind: Some("child_workflow_run".to_owned()),
         workflow_sequence: wait.sequence,
         child_call_id: child_call_id.clone(),
-        child_workflow_run_id: child_workflow_run_id.clone(),
+        child_workflow_run_id: wait.resume_source_id.clone(),
         ..resume(
             format!("missing:workflow:{}", wait.id),
             "child",

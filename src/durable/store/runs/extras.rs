@@ -156,7 +156,7 @@ fn attribute(cells: &mut Cells<'_>) -> Result<Value, DbError> {
         "keyword_list" => match cells.opt_json("value_keyword_list")? {
             Some(Json::Value(list)) => list,
             Some(Json::Malformed(text)) => text.into(),
-            None => Value::Null,
+            None => Value::Array(Vec::new()),
         },
         "int" => cells.opt_int("value_int")?.into(),
         "float" => cells.opt_float("value_float")?.into(),
