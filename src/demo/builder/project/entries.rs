@@ -136,6 +136,12 @@ impl RunBuilder {
             "created_at": iso(relation.linked_at),
             "history_authority": if typed { "typed_history" } else { "mutable_open_fallback" },
             "diagnostic_only": !typed,
+            "parent_close_policy": (relation.link_type == "child_workflow"
+                && relation.direction == "child")
+                .then_some("abandon"),
+            "parent_close_policy_outcome": null,
+            "parent_close_policy_reason": null,
+            "parent_close_policy_error": null,
         });
         let key = format!(
             "{}|{}|{}",
