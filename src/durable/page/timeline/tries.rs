@@ -5,7 +5,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::{LEFT, Time, stretch};
 use crate::{
     durable::{
-        projection::{Projected, activities::Activity, attempts::Attempt, retries},
+        projection::{
+            Projected,
+            activities::{Activity, UNSUPPORTED},
+            attempts::Attempt,
+            retries,
+        },
         stored::{ActivityStatus, AttemptStatus},
     },
     run::{
@@ -61,9 +66,9 @@ pub(super) fn of_activity(p: &Projected<'_>, time: Time, activity: &Activity) ->
             (made, None) if made > 1 => Some(format!("try {made}")),
             _ => None,
         },
-        status: activity.status.to_string(),
+        status: said(activity).to_string(),
         is_open,
-        failed: activity.status == ActivityStatus::Failed,
+        failed: *said(activity) == ActivityStatus::Failed,
         spans,
         facts: Facts::default()
             .id("Activity execution id", Some(&activity.id))
@@ -207,6 +212,14 @@ fn timeout_of<'a>(activity: &'a Activity, attempt: &Attempt) -> Option<&'a str> 
     retried.or_else(|| ended?.timeout_kind.as_deref())
 }
 
+/// Its status, or that of its row where no event tells how it ended.
+fn said<'a>(activity: &'a Activity) -> &'a ActivityStatus {
+    match &activity.row_status {
+        Some(row) if activity.status.as_str() == UNSUPPORTED => row,
+        _ => &activity.status,
+    }
+}
+
 /// An activity of which no try is known.
 fn untried(time: Time, activity: &Activity) -> Vec<Span> {
     let Some(from) = activity.created_at.or(activity.started_at) else {
@@ -214,7 +227,7 @@ fn untried(time: Time, activity: &Activity) -> Vec<Span> {
     };
     let end = activity.closed_at.or(activity.last_heartbeat_at);
     let queued = |to| stretch(Phase::Queued, from, to, "scheduled, waits for a worker");
-    match (&activity.status, activity.started_at) {
+    match (said(activity), activity.started_at) {
         (ActivityStatus::Pending, _) => vec![queued(time.until.max(from))],
         (status, started) => {
             let started = started.unwrap_or(from).max(from);
@@ -294,6 +307,22 @@ mod tests {
             retry_policy: Some(json!({"max_attempts": 3, "backoff_seconds": [10]}).into()),
             created_at: Some(at(0)),
             ..Activity::example()
+        }
+    }
+
+    #[test]
+    fn an_end_that_no_event_tells_is_drawn_as_the_row_says() {
+        for (row, want) in [
+            ("completed", "done 0-9 completed"),
+            ("cancelled", "cancelled 0-9 cancelled"),
+            ("failed", "failed 0-9 failed"),
+        ] {
+            let activity = Activity {
+                row_status: Some(row.into()),
+                closed_at: Some(at(9)),
+                ..activity(UNSUPPORTED, Vec::new())
+            };
+            assert_eq!(written(&tries(time(None), &activity)), [want]);
         }
     }
 

@@ -8,6 +8,7 @@ use super::{LEFT, Time, stretch, waited};
 use crate::{
     durable::{
         projection::{
+            activities::UNSUPPORTED,
             signals::Signal,
             timers::Timer,
             updates::Update,
@@ -23,15 +24,20 @@ use crate::{
 
 pub(super) fn of_timer(time: Time, timer: &Timer) -> Unit {
     let end = timer.fired_at.or(timer.cancelled_at);
+    // Without an event that tells how it ended, its row does.
+    let status = match &timer.row_status {
+        Some(row) if timer.status.as_str() == UNSUPPORTED => row,
+        _ => &timer.status,
+    };
     let pending = timer.status == TimerStatus::Pending;
     let is_open = pending && time.is_open;
     let mut spans = Vec::new();
     if let Some(from) = timer.created_at.or(timer.fire_at) {
-        let (phase, says) = match &timer.status {
-            TimerStatus::Pending if is_open => (Phase::Open, timer.status.as_str()),
+        let (phase, says) = match status {
+            TimerStatus::Pending if is_open => (Phase::Open, status.as_str()),
             TimerStatus::Pending => (Phase::Cancelled, LEFT),
-            TimerStatus::Cancelled => (Phase::Cancelled, timer.status.as_str()),
-            _ => (Phase::Done, timer.status.as_str()),
+            TimerStatus::Cancelled => (Phase::Cancelled, status.as_str()),
+            _ => (Phase::Done, status.as_str()),
         };
         let to = end.or(if pending {
             Some(time.until)
@@ -47,7 +53,7 @@ pub(super) fn of_timer(time: Time, timer: &Timer) -> Unit {
         name: "timer".to_owned(),
         family: "timer".to_owned(),
         note: timer.delay_seconds.map(length),
-        status: timer.status.to_string(),
+        status: status.to_string(),
         is_open,
         failed: false,
         spans,
