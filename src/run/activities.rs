@@ -2,13 +2,13 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{data::Preview, tag::Tag, window::Window};
+use super::{
+    data::Preview,
+    section::{Anchored, Section},
+    tag::Tag,
+};
 
-#[derive(Clone, Debug, PartialEq)]
-pub struct Activities {
-    pub window: Window,
-    pub rows: Vec<Activity>,
-}
+pub type Activities = Section<Activity>;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Activity {
@@ -42,6 +42,12 @@ pub struct Activity {
     pub attempt_id: Option<String>,
     pub arguments: Option<Preview>,
     pub result: Option<Preview>,
+}
+
+impl Anchored for Activity {
+    fn anchor(&self) -> &str {
+        &self.anchor
+    }
 }
 
 /// A retry the engine has scheduled: `retry 2 of 3 after attempt 1 failed`.

@@ -2,13 +2,14 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{data::Preview, fact::Fact, tag::Tag, window::Window};
+use super::{
+    data::Preview,
+    fact::Fact,
+    section::{Anchored, Section},
+    tag::Tag,
+};
 
-#[derive(Clone, Debug, PartialEq)]
-pub struct Commands {
-    pub window: Window,
-    pub rows: Vec<Command>,
-}
+pub type Commands = Section<Command>;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Command {
@@ -28,4 +29,10 @@ pub struct Command {
     pub at: Option<DateTime<Utc>>,
     pub payload: Option<Preview>,
     pub facts: Vec<Fact>,
+}
+
+impl Anchored for Command {
+    fn anchor(&self) -> &str {
+        &self.anchor
+    }
 }

@@ -4,15 +4,11 @@ use chrono::{DateTime, Utc};
 
 use super::{
     fact::{Fact, RowRef},
+    section::{Anchored, Section},
     tag::Tag,
-    window::Window,
 };
 
-#[derive(Clone, Debug, PartialEq)]
-pub struct Exceptions {
-    pub window: Window,
-    pub rows: Vec<Exception>,
-}
+pub type Exceptions = Section<Exception>;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exception {
@@ -43,6 +39,12 @@ pub struct Exception {
     /// What the throwable carried, by name.
     pub properties: Vec<(String, String)>,
     pub trace: Trace,
+}
+
+impl Anchored for Exception {
+    fn anchor(&self) -> &str {
+        &self.anchor
+    }
 }
 
 /// How replay will restore it.

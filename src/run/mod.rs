@@ -13,6 +13,7 @@ pub mod history;
 pub mod list;
 pub mod notice;
 pub mod page;
+pub mod section;
 pub mod signals;
 pub mod tag;
 pub mod tasks;

@@ -2,13 +2,14 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{data::Preview, fact::Fact, tag::Tag, window::Window};
+use super::{
+    data::Preview,
+    fact::Fact,
+    section::{Anchored, Section},
+    tag::Tag,
+};
 
-#[derive(Clone, Debug, PartialEq)]
-pub struct Signals {
-    pub window: Window,
-    pub rows: Vec<Signal>,
-}
+pub type Signals = Section<Signal>;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Signal {
@@ -21,4 +22,10 @@ pub struct Signal {
     pub applied: Option<DateTime<Utc>>,
     pub arguments: Option<Preview>,
     pub facts: Vec<Fact>,
+}
+
+impl Anchored for Signal {
+    fn anchor(&self) -> &str {
+        &self.anchor
+    }
 }

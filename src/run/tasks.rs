@@ -2,13 +2,13 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{fact::Fact, tag::Tag, window::Window};
+use super::{
+    fact::Fact,
+    section::{Anchored, Section},
+    tag::Tag,
+};
 
-#[derive(Clone, Debug, PartialEq)]
-pub struct Tasks {
-    pub window: Window,
-    pub rows: Vec<Task>,
-}
+pub type Tasks = Section<Task>;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
@@ -30,4 +30,10 @@ pub struct Task {
     /// What went wrong with it last.
     pub errors: Vec<(&'static str, String)>,
     pub facts: Vec<Fact>,
+}
+
+impl Anchored for Task {
+    fn anchor(&self) -> &str {
+        &self.anchor
+    }
 }

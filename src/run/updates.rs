@@ -2,13 +2,14 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{data::Preview, fact::Fact, tag::Tag, window::Window};
+use super::{
+    data::Preview,
+    fact::Fact,
+    section::{Anchored, Section},
+    tag::Tag,
+};
 
-#[derive(Clone, Debug, PartialEq)]
-pub struct Updates {
-    pub window: Window,
-    pub rows: Vec<Update>,
-}
+pub type Updates = Section<Update>;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Update {
@@ -22,4 +23,10 @@ pub struct Update {
     pub arguments: Option<Preview>,
     pub result: Option<Preview>,
     pub facts: Vec<Fact>,
+}
+
+impl Anchored for Update {
+    fn anchor(&self) -> &str {
+        &self.anchor
+    }
 }

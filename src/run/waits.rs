@@ -4,15 +4,11 @@ use chrono::{DateTime, Utc};
 
 use super::{
     fact::{Fact, RowRef},
+    section::{Anchored, Section},
     tag::Tag,
-    window::Window,
 };
 
-#[derive(Clone, Debug, PartialEq)]
-pub struct Waits {
-    pub window: Window,
-    pub rows: Vec<Wait>,
-}
+pub type Waits = Section<Wait>;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wait {
@@ -27,4 +23,10 @@ pub struct Wait {
     pub deadline: Option<DateTime<Utc>>,
     pub resolved: Option<DateTime<Utc>>,
     pub facts: Vec<Fact>,
+}
+
+impl Anchored for Wait {
+    fn anchor(&self) -> &str {
+        &self.anchor
+    }
 }

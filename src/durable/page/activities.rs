@@ -21,6 +21,7 @@ use crate::{
         activities as shown,
         data::PayloadRef,
         fact::anchor,
+        section::Section,
         tag::{Mark, Tag, Tone},
         window::Asked,
     },
@@ -29,20 +30,17 @@ use crate::{
 /// Most attempts listed of one activity: the latest ones.
 const ATTEMPTS: usize = 10;
 
-pub fn activities(p: &Projected<'_>, asked: &Asked) -> shown::Activities {
+pub fn activities(p: &Projected<'_>, asked: &Asked, ahead: bool) -> shown::Activities {
     let window = asked.window("activities", p.activities.len(), |at| {
         let id = at.strip_prefix("activity-")?;
         p.activities.iter().position(|activity| activity.id == id)
     });
-    let rows = window.of(&p.activities);
-    let errors = errors(p, rows);
-    shown::Activities {
-        rows: rows
-            .iter()
-            .map(|activity| row(p, activity, &errors))
-            .collect(),
-        window,
-    }
+    Section::new(window, ahead, |stretch| {
+        let rows = stretch.of(&p.activities);
+        let errors = errors(p, rows);
+        let rows = rows.iter().map(|activity| row(p, activity, &errors));
+        rows.collect()
+    })
 }
 
 /// What an attempt failed with, by its id.

@@ -7,20 +7,20 @@ use crate::{
         commands as shown,
         data::PayloadRef,
         fact::{Facts, RunRef, anchor},
+        section::Section,
         tag::Tag,
         window::Asked,
     },
 };
 
-pub fn commands(p: &Projected<'_>, asked: &Asked) -> shown::Commands {
+pub fn commands(p: &Projected<'_>, asked: &Asked, ahead: bool) -> shown::Commands {
     let window = asked.window("commands", p.commands.len(), |at| {
         let id = at.strip_prefix("command-")?;
         p.commands.iter().position(|command| command.id == id)
     });
-    shown::Commands {
-        rows: window.of(&p.commands).iter().map(row).collect(),
-        window,
-    }
+    Section::new(window, ahead, |stretch| {
+        stretch.of(&p.commands).iter().map(row).collect()
+    })
 }
 
 fn row(command: &Command) -> shown::Command {

@@ -20,6 +20,7 @@ use crate::{
         data::written,
         exceptions as shown,
         fact::{Facts, RowRef, anchor},
+        section::Section,
         tag::{Mark, Tag, Tone},
         window::Asked,
     },
@@ -56,7 +57,12 @@ impl Entry<'_> {
     }
 }
 
-pub fn exceptions(p: &Projected<'_>, asked: &Asked, places: &Places<'_>) -> shown::Exceptions {
+pub fn exceptions(
+    p: &Projected<'_>,
+    asked: &Asked,
+    ahead: bool,
+    places: &Places<'_>,
+) -> shown::Exceptions {
     let retried =
         p.cx.snapshot
             .events
@@ -70,17 +76,13 @@ pub fn exceptions(p: &Projected<'_>, asked: &Asked, places: &Places<'_>) -> show
         entries.iter().position(|entry| entry.anchor() == at)
     });
     let names = Names::of(p, places);
-    shown::Exceptions {
-        rows: window
-            .of(&entries)
-            .iter()
-            .map(|entry| match entry {
-                Entry::Failure(failure) => of_failure(failure, &names),
-                Entry::Retried(event) => of_retry(event, &names),
-            })
-            .collect(),
-        window,
-    }
+    Section::new(window, ahead, |stretch| {
+        let rows = stretch.of(&entries).iter().map(|entry| match entry {
+            Entry::Failure(failure) => of_failure(failure, &names),
+            Entry::Retried(event) => of_retry(event, &names),
+        });
+        rows.collect()
+    })
 }
 
 /// What sources are called, by id.

@@ -24,7 +24,7 @@ use crate::{
     run::{
         diagnosis::Diagnosis,
         head::Head,
-        page::Page,
+        page::{self, Page},
         timeline::draw::{Range, Story, draw},
         window::Asked,
     },
@@ -32,17 +32,18 @@ use crate::{
 
 pub fn page(p: &Projected<'_>, story: &Story, asked: &Asked, range: Range) -> Page {
     let places = &Places::of(p);
+    let ahead = page::is_long(p.cx.snapshot.events.len());
     Page {
         head: head::head(p),
         diagnosis: diagnosis::diagnose(p),
         timeline: draw(story, asked, range),
-        activities: activities::activities(p, asked),
-        exceptions: exceptions::exceptions(p, asked, places),
-        tasks: tasks::tasks(p, asked, places),
-        waits: waits::waits(p, asked, places),
-        signals: signals::signals(p, asked, places),
-        updates: updates::updates(p, asked, places),
-        commands: commands::commands(p, asked),
+        activities: activities::activities(p, asked, ahead),
+        exceptions: exceptions::exceptions(p, asked, ahead, places),
+        tasks: tasks::tasks(p, asked, ahead, places),
+        waits: waits::waits(p, asked, ahead, places),
+        signals: signals::signals(p, asked, ahead, places),
+        updates: updates::updates(p, asked, ahead, places),
+        commands: commands::commands(p, asked, ahead),
         children: children::children(p, asked),
         data: data::data(p, asked),
         history: history::history(p),

@@ -6,6 +6,7 @@ use crate::{
     run::{
         data::{PayloadRef, written},
         fact::{Facts, RowRef, anchor},
+        section::Section,
         signals as shown,
         tag::Tag,
         window::Asked,
@@ -15,19 +16,20 @@ use crate::{
 /// Most bytes of validation errors that stand in the page.
 const ERRORS: usize = 1_024;
 
-pub fn signals(p: &Projected<'_>, asked: &Asked, places: &Places<'_>) -> shown::Signals {
+pub fn signals(
+    p: &Projected<'_>,
+    asked: &Asked,
+    ahead: bool,
+    places: &Places<'_>,
+) -> shown::Signals {
     let window = asked.window("signals", p.signals.len(), |at| {
         let id = at.strip_prefix("signal-")?;
         p.signals.iter().position(|signal| key(signal) == Some(id))
     });
-    shown::Signals {
-        rows: window
-            .of(&p.signals)
-            .iter()
-            .map(|signal| row(signal, places))
-            .collect(),
-        window,
-    }
+    Section::new(window, ahead, |stretch| {
+        let rows = stretch.of(&p.signals).iter();
+        rows.map(|signal| row(signal, places)).collect()
+    })
 }
 
 /// Its own id, or that of the command it is known by.

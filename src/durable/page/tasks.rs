@@ -5,25 +5,22 @@ use crate::{
     durable::projection::{Projected, context::stamp, tasks::Task},
     run::{
         fact::{Facts, anchor},
+        section::Section,
         tag::Tag,
         tasks as shown,
         window::Asked,
     },
 };
 
-pub fn tasks(p: &Projected<'_>, asked: &Asked, places: &Places<'_>) -> shown::Tasks {
+pub fn tasks(p: &Projected<'_>, asked: &Asked, ahead: bool, places: &Places<'_>) -> shown::Tasks {
     let window = asked.window("tasks", p.tasks.len(), |at| {
         let id = at.strip_prefix("task-")?;
         p.tasks.iter().position(|task| task.id == id)
     });
-    shown::Tasks {
-        rows: window
-            .of(&p.tasks)
-            .iter()
-            .map(|task| row(p, task, places))
-            .collect(),
-        window,
-    }
+    Section::new(window, ahead, |stretch| {
+        let rows = stretch.of(&p.tasks).iter();
+        rows.map(|task| row(p, task, places)).collect()
+    })
 }
 
 fn row(p: &Projected<'_>, task: &Task, places: &Places<'_>) -> shown::Task {

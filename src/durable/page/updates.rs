@@ -10,25 +10,27 @@ use crate::{
     run::{
         data::PayloadRef,
         fact::{Facts, anchor},
+        section::Section,
         tag::Tag,
         updates as shown,
         window::Asked,
     },
 };
 
-pub fn updates(p: &Projected<'_>, asked: &Asked, places: &Places<'_>) -> shown::Updates {
+pub fn updates(
+    p: &Projected<'_>,
+    asked: &Asked,
+    ahead: bool,
+    places: &Places<'_>,
+) -> shown::Updates {
     let window = asked.window("updates", p.updates.len(), |at| {
         let id = at.strip_prefix("update-")?;
         p.updates.iter().position(|update| key(update) == Some(id))
     });
-    shown::Updates {
-        rows: window
-            .of(&p.updates)
-            .iter()
-            .map(|update| row(update, places))
-            .collect(),
-        window,
-    }
+    Section::new(window, ahead, |stretch| {
+        let rows = stretch.of(&p.updates).iter();
+        rows.map(|update| row(update, places)).collect()
+    })
 }
 
 /// Its own id, or that of the command it is known by.

@@ -8,25 +8,22 @@ use crate::{
     },
     run::{
         fact::{Facts, RowRef, anchor},
+        section::Section,
         tag::{Mark, Tag, Tone},
         waits as shown,
         window::Asked,
     },
 };
 
-pub fn waits(p: &Projected<'_>, asked: &Asked, places: &Places<'_>) -> shown::Waits {
+pub fn waits(p: &Projected<'_>, asked: &Asked, ahead: bool, places: &Places<'_>) -> shown::Waits {
     let window = asked.window("waits", p.waits.len(), |at| {
         let id = at.strip_prefix("wait-")?;
         p.waits.iter().position(|wait| wait.id == id)
     });
-    shown::Waits {
-        rows: window
-            .of(&p.waits)
-            .iter()
-            .map(|wait| row(p, wait, places))
-            .collect(),
-        window,
-    }
+    Section::new(window, ahead, |stretch| {
+        let rows = stretch.of(&p.waits).iter();
+        rows.map(|wait| row(p, wait, places)).collect()
+    })
 }
 
 fn row(p: &Projected<'_>, wait: &Wait, places: &Places<'_>) -> shown::Wait {

@@ -29,7 +29,7 @@ use crate::{
     run::{
         diagnosis::Diagnosis,
         head::Head,
-        page::Page,
+        page::{Page, is_long},
         tag::{Mark, Tone},
         timeline::{Label, Phase, Row, Tick, draw::Range, rows::key},
         window::{Asked, Window},
@@ -38,7 +38,7 @@ use crate::{
         error::AppError,
         filters::{self, Shown},
         format::{self, number},
-        kept::{Kept, Key, is_long},
+        kept::Kept,
         layout::{Layout, Nav, segment},
         pages::bundles::Banner,
         state::App,
@@ -172,17 +172,16 @@ async fn show(
     let range = range(&asked, &layout)?;
     let mut snapshot = app.db()?.snapshot().await?;
     let run_id = run_id(&mut snapshot, instance, run).await?;
-    let key = Key::new(run_id, &asked);
-    if let Some(kept) = app.kept.get(&key, layout.now).await
-        && progress(&mut snapshot, &key.run_id).await?.as_ref() == Some(&kept.progress)
+    if let Some(kept) = app.kept.get(&run_id, layout.now).await
+        && let Some(page) = kept.page(&asked, range)
+        && progress(&mut snapshot, &run_id).await?.as_ref() == Some(&kept.progress)
     {
         snapshot.end().await;
         layout.now = kept.at;
-        let page = kept.page(&asked, range);
         return Ok(Html(RunView::new(layout, page, asked).render()?));
     }
     let timeline = TimelineCache::Presence;
-    let rows = app.reader.run(&mut snapshot, &key.run_id, timeline);
+    let rows = app.reader.run(&mut snapshot, &run_id, timeline);
     let rows = rows.await?.ok_or_else(|| missing(instance, run))?;
     let projected = Projected::of(Context {
         snapshot: &rows,
@@ -193,8 +192,8 @@ async fn show(
     let page = Arc::new(page::page(&projected, &story, &asked, range));
     let at = layout.now;
     let html = RunView::new(layout, Arc::clone(&page), asked.clone()).render()?;
-    if is_long(&page)
-        && let Some(progress) = progress(&mut snapshot, &key.run_id).await?
+    if is_long(page.history.window.total)
+        && let Some(progress) = progress(&mut snapshot, &run_id).await?
     {
         let kept = Kept {
             progress,
@@ -205,7 +204,7 @@ async fn show(
             story,
             sent: html.len(),
         };
-        app.kept.keep(key, kept).await;
+        app.kept.keep(run_id, kept).await;
     }
     snapshot.end().await;
     Ok(Html(html))
@@ -475,7 +474,7 @@ impl RunView {
         if self.page.head.repair.called_for {
             Tone::Attn
         } else {
-            self.page.head.status.tone
+            head.status.tone
         }
     }
 }
