@@ -58,6 +58,13 @@ on_every_database! {
         invariants(&stats, None);
         let metrics = json(&server, "/waterline/api/operator-metrics").await;
         assert_eq!(metrics["runs"], stats["operator_metrics"]["runs"]);
+        assert_eq!(stats["time_windows"]["generated_at"], "2026-11-15T12:00:00.000000Z");
+        assert_eq!(stats["time_windows"]["week"], json!({"from": "2026-11-08T12:00:00.000000Z", "to": "2026-11-15T12:00:00.000000Z"}));
+        assert_eq!(stats["classification_scope"]["workflow_types"], json!(null));
+        assert_eq!(stats["hybrid_migration_view"]["reason"], "disabled");
+        // No class of runs is counted apart, and whoever asks for one is not given all.
+        let of_class = server.get("/waterline/api/stats?classification=batch").await;
+        assert_eq!(of_class.status_code(), 422, "{}", of_class.text());
         assert_eq!(metrics["generated_at"], "2026-11-15T12:00:00.000000Z");
         assert_eq!(metrics["plimsoll"]["age_ms"], 0);
         assert_eq!(metrics["plimsoll"]["swept"]["complete"], true);
@@ -76,6 +83,8 @@ on_every_database! {
         assert_eq!(counts["correctness"]["check_count"].as_i64().unwrap() + counts["acceleration"]["check_count"].as_i64().unwrap(), 12);
         assert_eq!(document["checks"][0]["name"], "engine_source");
         assert_eq!(document["checks"].as_array().unwrap().len(), 13);
+        assert_eq!(document["readiness_issues"], json!([]));
+        assert_eq!(document["hybrid_migration_view"]["active"], false);
     }
 
     /// Whoever asks gets the numbers of the same pass.

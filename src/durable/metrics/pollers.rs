@@ -63,6 +63,7 @@ fn is_stale(worker: &Registration, now: DateTime<Utc>, config: &EngineConfig) ->
 /// What `operator_metrics.workers` gains where workers registered.
 pub fn registrations(
     all: &Registrations,
+    namespace: Option<&str>,
     now: DateTime<Utc>,
     config: &EngineConfig,
 ) -> Option<Value> {
@@ -77,6 +78,7 @@ pub fn registrations(
         let document = |worker: &&Registration| {
             json!({
                 "worker_id": worker.worker_id,
+                "namespace": namespace,
                 "task_queue": worker.task_queue,
                 "runtime": worker.runtime,
                 "sdk_version": worker.sdk_version,

@@ -6,7 +6,7 @@ use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -39,6 +39,9 @@ impl Rendered {
         let mut stats = gathered.dashboard.document(&gathered.metrics);
         stats["engine_source"] = engine_source();
         stats["operator_scope"] = operator_scope(namespace);
+        stats["classification_scope"] = classification_scope();
+        stats["time_windows"] = time_windows(gathered.counted.now);
+        stats["hybrid_migration_view"] = hybrid_migration_view(namespace);
         let open = |document: &Value| {
             let mut text = document.to_string();
             // The closing brace comes with the age.
@@ -57,11 +60,23 @@ impl Rendered {
 #[derive(Debug, Deserialize)]
 pub struct Asked {
     fresh: Option<String>,
+    classification: Option<String>,
 }
 
 impl Asked {
     fn fresh(&self) -> bool {
         self.fresh.as_deref().is_some_and(|fresh| fresh != "0")
+    }
+
+    /// All runs are counted: an answer to a question about some of them would be a wrong one.
+    fn of_all_types(&self) -> Result<(), AppError> {
+        match self.classification.as_deref() {
+            None | Some("") => Ok(()),
+            Some(_) => Err(AppError::invalid(
+                "classification",
+                "No classification of workflow types is configured; leave it out.",
+            )),
+        }
     }
 }
 
@@ -79,6 +94,7 @@ pub async fn stats(
     State(app): State<App>,
     Query(asked): Query<Asked>,
 ) -> Result<Response, AppError> {
+    asked.of_all_types()?;
     answer(&app, &asked, |latest| {
         (StatusCode::OK, &latest.rendered.stats)
     })
@@ -163,6 +179,48 @@ fn engine_source() -> Value {
     })
 }
 
+/// Nothing here sorts workflow types into classes, so there is none to choose.
+fn classification_scope() -> Value {
+    json!({
+        "classification": null,
+        "label": "All workflow types",
+        "workflow_types": null,
+        "options": [],
+        "available": false,
+    })
+}
+
+/// What "past hour", "past day" and "past week" mean in the numbers.
+fn time_windows(now: DateTime<Utc>) -> Value {
+    let window = |length: TimeDelta| json!({ "from": Stamp(now - length), "to": Stamp(now) });
+    json!({
+        "generated_at": Stamp(now),
+        "hour": window(TimeDelta::hours(1)),
+        "day": window(TimeDelta::days(1)),
+        "week": window(TimeDelta::weeks(1)),
+    })
+}
+
+/// Runs of the first engine are not shown beside these; whether there are any nobody looks.
+fn hybrid_migration_view(namespace: Option<&str>) -> Value {
+    json!({
+        "enabled": false,
+        "available": false,
+        "active": false,
+        "reason": "disabled",
+        "message": "Plimsoll shows v2 runs alone.",
+        "primary_engine": "v2",
+        "legacy_engine": "v1",
+        "legacy_engine_version": "1.x",
+        "legacy_identifier_format": "v1:<workflow-id>",
+        "legacy_schema_present": null,
+        "legacy_schema_complete": null,
+        "legacy_workflows_present": null,
+        "legacy_open_workflows_present": null,
+        "namespace": namespace,
+    })
+}
+
 fn operator_scope(namespace: Option<&str>) -> Value {
     match namespace {
         Some(namespace) => json!({
@@ -204,7 +262,7 @@ fn health(gathered: &Gathered, namespace: Option<&str>, config: &EngineConfig) -
     }
     if let Some(registered) = &gathered.registered
         && let Some(Value::Object(more)) =
-            pollers::registrations(registered, gathered.counted.now, config)
+            pollers::registrations(registered, namespace, gathered.counted.now, config)
         && let Some(workers) = document["operator_metrics"]["workers"].as_object_mut()
     {
         workers.extend(more);
@@ -223,7 +281,9 @@ fn health(gathered: &Gathered, namespace: Option<&str>, config: &EngineConfig) -
     document["operator_scope"] = operator_scope(namespace);
     document["queue_visibility"] = queue_visibility(gathered, namespace);
     document["engine_source"] = engine_source();
+    document["hybrid_migration_view"] = hybrid_migration_view(namespace);
     document["readiness_contract"] = readiness_contract();
+    document["readiness_issues"] = json!([]);
     document["coordination_alerts"] = alerts(gathered, namespace);
     document
 }
