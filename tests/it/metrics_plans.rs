@@ -27,6 +27,8 @@ const READ_WHOLE: &[(&str, usize)] = &[
     ("activity_executions", 2),
     // `workflow_runs`: which have not begun.
     ("r", 1),
+    // Whether the engine's server has a table of workers.
+    ("sqlite_master", 1),
     // The largest of everything, the week and the rare states, in one.
     ("workflow_run_summaries", 1),
     // Made or dispatched in the last minute.

@@ -37,18 +37,30 @@ const ROWS: &str = "insert into {workflow_worker_registrations} values \
     ('w-else', 'south', 'orders', 'php', '2.0', null, null, null, 100, 100, '2026-11-15 11:59:50', 'active'); \
     insert into {workflow_worker_build_id_rollouts} values ('north', 'orders', 'v1', 'draining', null)";
 
-async fn health(db: &Db) -> Value {
+fn server(db: &Db, namespace: Option<&str>) -> TestServer {
     let app = App::new(Settings {
         clock: Clock::Frozen(now()),
         db: Some(db.clone()),
         gathering: Options {
-            namespace: Some("north".into()),
+            namespace: namespace.map(str::to_owned),
             ..Options::default()
         },
         ..Settings::default()
     });
-    let server = TestServer::new(routes::router(app));
+    TestServer::new(routes::router(app))
+}
+
+async fn health(db: &Db) -> Value {
+    let server = server(db, Some("north"));
     server.get("/waterline/api/v2/health").await.json()
+}
+
+/// The samples of one family.
+async fn samples(server: &TestServer, family: &str) -> Vec<String> {
+    server.get("/waterline/api/stats").await.assert_status_ok();
+    let text = server.get("/metrics").await.text();
+    let of_family = text.lines().filter(|line| line.starts_with(family));
+    of_family.map(str::to_owned).collect()
 }
 
 fn task(id: &str, queue: &str, kind: &str, status: &str) -> InsertRow {
@@ -183,5 +195,22 @@ on_every_database! {
         assert_eq!((&workers["registration_count"], &workers["stale_registration_count"]), (&json!(3), &json!(1)));
         assert_eq!(workers["stale_registrations"][0]["worker_id"], "w-dead");
         assert_eq!(workers["stale_after_seconds"], 300);
+        assert_eq!(workers["registrations"][0]["namespace"], "north");
+    }
+
+    /// Workers that only register are workers too, whichever namespace the numbers are of.
+    async fn registered_workers_are_counted_for_prometheus(db: TestDb) {
+        const FAMILY: &str = "durable_workflow_workers_registered";
+        let none = samples(&server(&db.read_only, None), FAMILY).await;
+        assert_eq!(none, [format!("{FAMILY}{{state=\"active\"}} 0"), format!("{FAMILY}{{state=\"stale\"}} 0")]);
+        script(&db, TABLES).await;
+        script(&db, ROWS).await;
+        let all = samples(&server(&db.read_only, None), FAMILY).await;
+        assert_eq!(all, [format!("{FAMILY}{{state=\"active\"}} 3"), format!("{FAMILY}{{state=\"stale\"}} 1")]);
+        let north = samples(&server(&db.read_only, Some("north")), FAMILY).await;
+        assert_eq!(north.len(), 2, "{north:?}");
+        assert!(north[0].ends_with(" 2") && north[1].ends_with(" 1"), "{north:?}");
+        let overview = server(&db.read_only, None).get("/waterline/").await.text();
+        assert!(overview.contains("3 registered with the engine"), "{overview}");
     }
 }

@@ -135,7 +135,7 @@ pub fn fleet(gathered: &Gathered) -> String {
         repair(&mut out, metrics);
     }
     schedules(&mut out, metrics);
-    workers(&mut out, metrics);
+    workers(&mut out, gathered);
     projections(&mut out, gathered);
     history(&mut out, metrics);
     super::queue_series::write(&mut out, gathered);
@@ -390,8 +390,15 @@ fn schedules(out: &mut Exposition, metrics: &OperatorMetrics) {
     );
 }
 
-fn workers(out: &mut Exposition, metrics: &OperatorMetrics) {
-    let workers = &metrics.workers;
+fn workers(out: &mut Exposition, gathered: &Gathered) {
+    let (workers, registered) = (&gathered.metrics.workers, &gathered.counted.registered);
+    out.family(
+        "durable_workflow_workers_registered",
+        Kind::Gauge,
+        "Workers registered with the engine's server, by whether they are still heard; 0 without one.",
+    );
+    out.sample(&[("state", "active")], registered.live);
+    out.sample(&[("state", "stale")], registered.workers - registered.live);
     out.gauge(
         "durable_workflow_workers_active",
         "Workers with a live heartbeat.",

@@ -23,7 +23,7 @@ use chrono::{DateTime, Utc};
 pub use activities::{ActivityCounts, LocalCounts};
 pub use limits::{NearLimit, OpenCount, threshold};
 pub use queues::{Lease, QueueCounts, QueueRows, Queues, ReadyTask, queues};
-pub use registrations::{Registration, Registrations, Rollout};
+pub use registrations::{Registered, Registration, Registrations, Rollout};
 pub use repair::{RepairGroup, RepairGroups};
 pub use runs::{
     DashboardCounts, FailureGroup, HistoryCounts, RunCounts, StatusGroup, SummaryCounts,
@@ -71,6 +71,7 @@ pub struct Counted {
     pub run_table: RunTableCounts,
     pub schedules: ScheduleCounts,
     pub workers: Workers,
+    pub registered: Registered,
     pub near_limits: Vec<NearLimit>,
 }
 
@@ -101,6 +102,7 @@ pub async fn count(
     let schedules = things::schedules(snapshot, &scope).await?;
     sections.enter("workers");
     let workers = things::workers(snapshot, &scope).await?;
+    let registered = registrations::registered(snapshot, &scope).await?;
     sections.enter("limits");
     let near_limits = limits::near(snapshot, &scope, config).await?;
     Ok(Counted {
@@ -129,6 +131,7 @@ pub async fn count(
         run_table,
         schedules,
         workers,
+        registered,
         near_limits,
     })
 }

@@ -1,7 +1,10 @@
 //! Who registered with the engine's server to poll the queues of one namespace. Its tables are
 //! the server's own: an application that runs the engine by itself has none.
 
-use super::sql::{self, Scope};
+use super::{
+    counted,
+    sql::{self, Scope},
+};
 use crate::{
     db::{DbError, Json, Row, Snapshot},
     durable::stored::Stamp,
@@ -39,6 +42,14 @@ pub struct Registrations {
     pub rollouts: Vec<Rollout>,
 }
 
+counted! {
+    /// How many workers the server's table names; none where the table is not there.
+    Registered {
+        workers: int,
+        live: int,
+    }
+}
+
 const WORKERS: &str = "workflow_worker_registrations";
 const ROLLOUTS: &str = "workflow_worker_build_id_rollouts";
 
@@ -67,11 +78,48 @@ const DECIDED: &str = "select task_queue, build_id, drain_intent, drained_at \
     from {workflow_worker_build_id_rollouts} where namespace = :namespace \
     order by task_queue, build_id limit 10000";
 
+/// One row per worker, in a table whose indexes are the server's own.
+const COUNTED: &str = "select count(*) as workers, \
+    cast(sum(case when last_heartbeat_at >= :heard then 1 else 0 end) as :integer) as live \
+    from {workflow_worker_registrations} where 1 = 1:and_ns";
+
+/// How many registered, in one namespace or in all, and how many of them are still heard.
+pub(super) async fn registered(
+    snapshot: &mut Snapshot,
+    scope: &Scope<'_>,
+) -> Result<Registered, DbError> {
+    if tables(snapshot)
+        .await?
+        .iter()
+        .any(|table| table.ends_with(WORKERS))
+    {
+        sql::one(snapshot, scope, COUNTED, Registered::read).await
+    } else {
+        Ok(Registered::default())
+    }
+}
+
 /// None where the server's table of workers is not there.
 pub(super) async fn registrations(
     snapshot: &mut Snapshot,
     scope: &Scope<'_>,
 ) -> Result<Option<Registrations>, DbError> {
+    let names = tables(snapshot).await?;
+    let has = |table: &str| names.iter().any(|name| name.ends_with(table));
+    if !has(WORKERS) {
+        return Ok(None);
+    }
+    let workers = sql::all(snapshot, scope, REGISTERED, registration).await?;
+    let rollouts = if has(ROLLOUTS) {
+        sql::all(snapshot, scope, DECIDED, rollout).await?
+    } else {
+        Vec::new()
+    };
+    Ok(Some(Registrations { workers, rollouts }))
+}
+
+/// Which of the server's tables are there.
+async fn tables(snapshot: &mut Snapshot) -> Result<Vec<String>, DbError> {
     let mut q = snapshot.statement();
     q.push(snapshot.dialect().pick(
         present!("sqlite_master where type in ('table', 'view')", "name"),
@@ -84,18 +132,7 @@ pub(super) async fn registrations(
             "table_name"
         ),
     ));
-    let names = snapshot.fetch_as(q, |row| row.text("name")).await?;
-    let has = |table: &str| names.iter().any(|name| name.ends_with(table));
-    if !has(WORKERS) {
-        return Ok(None);
-    }
-    let workers = sql::all(snapshot, scope, REGISTERED, registration).await?;
-    let rollouts = if has(ROLLOUTS) {
-        sql::all(snapshot, scope, DECIDED, rollout).await?
-    } else {
-        Vec::new()
-    };
-    Ok(Some(Registrations { workers, rollouts }))
+    snapshot.fetch_as(q, |row| row.text("name")).await
 }
 
 fn registration(row: &mut Row) -> Result<Registration, DbError> {

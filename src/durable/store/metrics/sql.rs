@@ -19,6 +19,8 @@ pub struct Scope<'a> {
     pub namespace: Option<&'a str>,
     /// Seconds after which a ready task counts as not picked up.
     redispatch_after: i64,
+    /// Seconds after which a registered worker counts as gone.
+    registration_stale_after: i64,
 }
 
 impl<'a> Scope<'a> {
@@ -29,6 +31,7 @@ impl<'a> Scope<'a> {
                 .map(str::trim)
                 .filter(|namespace| !namespace.is_empty()),
             redispatch_after: config.int("task_repair.redispatch_after_seconds"),
+            registration_stale_after: config.registration_stale_after(),
         }
     }
 
@@ -107,6 +110,7 @@ fn insert(q: &mut Statement, scope: &Scope<'_>, word: &str) {
     match word {
         "now" => q.bind_second(scope.now),
         "late" => q.bind_second(scope.ago(scope.redispatch_after)),
+        "heard" => q.bind_second(scope.ago(scope.registration_stale_after)),
         "minute" => q.bind_second(scope.ago(MINUTE)),
         "minutes5" => q.bind_second(scope.ago(5 * MINUTE)),
         "minutes30" => q.bind_second(scope.ago(30 * MINUTE)),

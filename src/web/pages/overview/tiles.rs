@@ -54,7 +54,7 @@ pub(super) fn tiles(layout: &Layout, gathered: &Gathered) -> Vec<Tile> {
                 gathered,
                 &[("attention", Attention::RepairNeeded.word())],
             ),
-            label: "Next task lost",
+            label: "Need repair",
             count: number(gathered.counted.dashboard.open_repair_needed),
             note: oldest_note(gathered, runs.oldest_repair_needed_at),
         },
@@ -77,12 +77,16 @@ pub(super) fn tiles(layout: &Layout, gathered: &Gathered) -> Vec<Tile> {
             href: "#workers".to_owned(),
             label: "Workers",
             count: metrics.workers.active_workers.to_string(),
-            note: match &metrics.workers.required_compatibility {
-                None => "no marker asked for".to_owned(),
-                Some(_) => format!(
+            note: match (
+                gathered.counted.registered.live,
+                &metrics.workers.required_compatibility,
+            ) {
+                (0, None) => "no marker asked for".to_owned(),
+                (0, Some(_)) => format!(
                     "{} support the marker",
                     metrics.workers.active_workers_supporting_required
                 ),
+                (registered, _) => format!("and {} registered", number(registered)),
             },
         },
     ]

@@ -3,7 +3,10 @@
 use crate::{
     durable::{collect::Gathered, projection::fleet::FleetWorker},
     run::tag::{Mark, Tag, Tone},
-    web::{format::Moment, layout::Layout},
+    web::{
+        format::{Moment, number},
+        layout::Layout,
+    },
 };
 
 /// Workers shown; more are counted.
@@ -82,9 +85,12 @@ pub(super) fn workers_line(gathered: &Gathered) -> String {
         Some(marker) => format!("marker {marker} asked for"),
         None => "no marker asked for".to_owned(),
     };
-    if all > WORKERS {
-        format!("{WORKERS} of {all} shown · {asked}")
-    } else {
-        asked
-    }
+    // Those say what they poll with the engine's server, and nothing of markers.
+    let registered = match gathered.counted.registered.live {
+        0 => None,
+        n => Some(format!("{} registered with the engine's server", number(n))),
+    };
+    let shown = (all > WORKERS).then(|| format!("{WORKERS} of {all} shown"));
+    let parts = [shown, registered, Some(asked)];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
