@@ -129,7 +129,7 @@ describe('overview', () => {
   it('works without scripts', async () => {
     await demo.withPage({ javaScript: false }, async (page, base) => {
       await page.goto(`${base}/`);
-      await page.getByRole('link', { name: /lost their next task|has lost its next task/ }).click();
+      await page.getByRole('link', { name: /would wake (it|them)/ }).click();
       await page.getByRole('heading', { level: 1, name: 'Runs' }).waitFor();
     });
   });

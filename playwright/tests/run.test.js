@@ -53,7 +53,7 @@ test('every situation of the catalogue is explained on its page', { timeout: 300
       }
 
       const repair = tidy(await run.repair(page).innerText());
-      assert.match(repair, /^(Repair: called for repair_needed Preview and repair|No repair [a-z_]+ \S.*\.)$/, name);
+      assert.match(repair, /^(Repair: called for repair_needed (Not before [-\d]+ [:\d]+ UTC · )?Preview and repair|No repair [a-z_]+ \S.*\.)$/, name);
 
       const units = json.activities.length + json.waits.length;
       if (units <= 60) {

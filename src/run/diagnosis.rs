@@ -19,7 +19,7 @@ pub enum Actor {
     Child,
     /// The engine's own repair.
     Engine,
-    /// An operator who repairs, or looks at what this version does not know.
+    /// An operator who repairs, sees to the workers, or looks at what this version does not know.
     Operator,
     /// Somebody who changes code.
     Developer,
@@ -47,4 +47,14 @@ pub struct Diagnosis {
     pub since: Option<DateTime<Utc>>,
     pub until: Option<DateTime<Utc>>,
     pub evidence: Vec<Citation>,
+}
+
+impl Diagnosis {
+    /// Whether the run is left as it is until somebody sees to it.
+    pub fn needs_somebody(&self) -> bool {
+        match self.actor {
+            Actor::Engine | Actor::Operator | Actor::Developer => true,
+            Actor::Nobody | Actor::Worker | Actor::Timer | Actor::Sender | Actor::Child => false,
+        }
+    }
 }

@@ -71,6 +71,8 @@ pub struct Repair {
     pub called_for: bool,
     pub code: String,
     pub words: String,
+    /// Until when a repair would still be refused: the engine tries by itself.
+    pub not_before: Option<DateTime<Utc>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

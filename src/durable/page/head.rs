@@ -12,9 +12,10 @@ use crate::{
             ending::{Ending, ending},
             lineage, navigation, repair_gate, retries, task_problem,
         },
-        stored::{ClosedReason, EventType, FailureCategory, RunStatus, Summary as _},
+        stored::{ClosedReason, EventType, FailureCategory, RunStatus, RunSummary, Summary as _},
     },
     run::{
+        self,
         head::{Chain, Deadline, Head, Neighbour, Notice, Repair},
         tag::{Mark, Tag, Tone},
     },
@@ -72,7 +73,7 @@ pub fn head(p: &Projected<'_>) -> Head {
             .collect(),
         repair: repair(p),
         notices: notices(p),
-        unreadable: projection::notices::shown(&projection::notices::notices(p)),
+        unreadable: unreadable(p),
         story: snapshot.story.clone(),
     }
 }
@@ -189,6 +190,11 @@ fn repair(p: &Projected<'_>) -> Repair {
             called_for: true,
             code: "repair_needed".to_owned(),
             words: "The durable state calls for repair.".to_owned(),
+            not_before: p
+                .tasks
+                .iter()
+                .filter(|task| task.transport_state.as_str() == "repair_backoff")
+                .find_map(|task| task.repair_available_at),
         },
         Some(reason) => Repair {
             called_for: false,
@@ -196,8 +202,17 @@ fn repair(p: &Projected<'_>) -> Repair {
                 .map_or("not a reason Plimsoll knows", |shown| shown.description)
                 .to_owned(),
             code: reason.to_string(),
+            not_before: None,
         },
     }
+}
+
+/// A summary that is not there has a notice of its own.
+fn unreadable(p: &Projected<'_>) -> Vec<run::notice::Notice> {
+    let mut shown = projection::notices::shown(&projection::notices::notices(p));
+    let summary = format!("{}.id", RunSummary::TABLE);
+    shown.retain(|notice| notice.place != summary);
+    shown
 }
 
 fn notices(p: &Projected<'_>) -> Vec<Notice> {
@@ -245,7 +260,7 @@ fn notices(p: &Projected<'_>) -> Vec<Notice> {
             Tone::Wait,
             "Unknown events",
             format!(
-                "Its history holds {}, which this version does not know. They are listed, and nothing is concluded from them.",
+                "Its history holds {}, which this version does not know. Such events are listed, and nothing is concluded from them.",
                 listed(&unknown)
             ),
         );
@@ -294,7 +309,7 @@ fn notices(p: &Projected<'_>) -> Vec<Notice> {
             Tone::Attn,
             "Rows without typed history",
             format!(
-                "Only mutable rows tell of {}. They are shown and marked; history does not vouch for them.",
+                "Only mutable rows tell of {}. What they tell is shown and marked; history does not vouch for it.",
                 listed(&mutable)
             ),
         );

@@ -12,6 +12,7 @@ use crate::{
 pub struct Places<'p> {
     p: &'p Projected<'p>,
     activities: OnceCell<HashSet<&'p str>>,
+    children: OnceCell<HashSet<&'p str>>,
     commands: OnceCell<HashSet<&'p str>>,
     failures: OnceCell<HashSet<&'p str>>,
     tasks: OnceCell<HashSet<&'p str>>,
@@ -22,6 +23,7 @@ impl<'p> Places<'p> {
         Self {
             p,
             activities: OnceCell::new(),
+            children: OnceCell::new(),
             commands: OnceCell::new(),
             failures: OnceCell::new(),
             tasks: OnceCell::new(),
@@ -58,6 +60,13 @@ impl<'p> Places<'p> {
             anchor: Some(section.to_owned()),
             text,
         }
+    }
+
+    pub fn child(&self, run_id: &str, text: String) -> RowRef {
+        let all = || self.p.children.iter();
+        let ids = || all().filter_map(|one| one.child_workflow_run_id.as_deref());
+        let known = self.children.get_or_init(|| ids().collect());
+        row("child", run_id, known.contains(run_id), text)
     }
 
     pub fn children(&self, text: String) -> RowRef {

@@ -120,7 +120,7 @@ pub fn shown(reason: &RepairBlockedReason) -> Option<Shown> {
             "Repair Not Needed",
             "secondary",
             false,
-            "The run can go on by itself.",
+            "Nothing of the run is lost; there is nothing to put back.",
         ),
         RepairBlockedReason::Other(_) => return None,
     };

@@ -135,7 +135,7 @@ fn by_task(
                 next.and_then(|task| task.compatibility.as_deref()).unwrap_or("it asks for")
             ),
             "Start a worker that supports it. Repair is not offered: the task is there.",
-            Actor::Worker,
+            Actor::Operator,
         ),
         Some("claim_failed") => draft.since(since(|task| task.last_claim_failed_at)).say(
             "claim_failed",
@@ -144,7 +144,7 @@ fn by_task(
                 next.and_then(|task| task.last_claim_error.as_deref()).map_or("no reason is stored", first_line)
             ),
             "Correct the worker or its queue; the engine offers the task again by itself.",
-            Actor::Worker,
+            Actor::Operator,
         ),
         Some("leased") => draft.since(since(|task| task.leased_at)).say(
             "worker_has_it",

@@ -45,7 +45,7 @@ pub(super) fn summary(cx: Context<'_>, task: &Task) -> String {
         }
         "dispatch_overdue" => format!("{what} was published and nobody has taken it."),
         "scheduled" => match task.available_at {
-            Some(at) => format!("{what} is due at {}.", stamp(at)),
+            Some(at) => format!("{what} waits for its time at {}.", stamp(at)),
             None => format!("{what} is scheduled."),
         },
         "leased" => format!("{what} is with a worker."),
@@ -71,6 +71,7 @@ fn what(task: &Task) -> String {
         "timer" if task.signal_wait_id.is_some() => "Task of a signal timeout".into(),
         "timer" => "Timer task".into(),
         "workflow" => match task.workflow_wait_kind.as_deref() {
+            Some(kind @ ("activity" | "update")) => format!("Workflow task for an {kind}"),
             Some(kind) => format!("Workflow task for a {kind}"),
             None => "Workflow task".into(),
         },

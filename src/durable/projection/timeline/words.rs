@@ -300,16 +300,23 @@ impl Words<'_> {
     }
 
     fn child(&self, what: &str) -> String {
-        let name = self.parts.child.as_ref().and_then(|child| {
+        let child = self.parts.child.as_ref();
+        let name = child.and_then(|child| {
             child
                 .workflow_type
                 .as_deref()
                 .or(child.class.as_deref())
                 .or(child.run_id.as_deref())
         });
-        match name {
-            Some(name) => format!("Child workflow {} {what}", label(name)),
-            None => format!("Child workflow {what}"),
+        // Children of one type are told apart by their instance.
+        let which = child.and_then(|child| child.instance_id.as_deref());
+        match (name, which) {
+            (Some(name), Some(which)) => {
+                format!("Child workflow {} ({which}) {what}", label(name))
+            }
+            (Some(name), None) => format!("Child workflow {} {what}", label(name)),
+            (None, Some(which)) => format!("Child workflow {which} {what}"),
+            (None, None) => format!("Child workflow {what}"),
         }
     }
 

@@ -35,8 +35,8 @@ pub(super) fn attention(layout: &Layout, gathered: &Gathered) -> Vec<Item> {
             href: list(Attention::RepairNeeded),
             text: counted(
                 open.open_repair_needed,
-                "has lost its next task",
-                "have lost their next task",
+                "has nothing left that would wake it",
+                "have nothing left that would wake them",
             ),
             count: open.open_repair_needed,
             note: age(gathered, runs.oldest_repair_needed_at).unwrap_or_default(),
@@ -73,7 +73,7 @@ pub(super) fn attention(layout: &Layout, gathered: &Gathered) -> Vec<Item> {
         let (label, tone, mark, href) = match alert.kind {
             AlertKind::StuckWorkers => ("workers", Tone::Attn, Mark::Clock, "#workers".to_owned()),
             AlertKind::LongRunning => (
-                "long",
+                "long run",
                 Tone::Wait,
                 Mark::Clock,
                 list(Attention::LongRunning),

@@ -54,7 +54,7 @@ pub(super) fn tiles(layout: &Layout, gathered: &Gathered) -> Vec<Tile> {
                 gathered,
                 &[("attention", Attention::RepairNeeded.word())],
             ),
-            label: "Need repair",
+            label: "Nothing wakes them",
             count: number(gathered.counted.dashboard.open_repair_needed),
             note: oldest_note(gathered, runs.oldest_repair_needed_at),
         },

@@ -369,6 +369,11 @@ impl RunView {
         format!("{}{query}#timeline", self.here)
     }
 
+    /// A group as an operator calls it: `activity fetch-mail` for `activity:fetch-mail`.
+    fn group_name(key: &str) -> String {
+        key.replacen(':', " ", 1)
+    }
+
     /// The page with its timeline changed.
     fn with(&self, changes: &[(&str, Option<&str>)]) -> String {
         format!("{}{}#timeline", self.here, self.asked.changed(changes))
@@ -469,9 +474,12 @@ impl RunView {
         format::span(timeline.from, timeline.to, self.layout.zone)
     }
 
-    /// The tone of the bar beside the diagnosis: that of the status, unless something is wrong.
+    /// The tone of the bar beside the diagnosis: that of the status, unless an open run needs
+    /// somebody.
     fn tone(&self) -> Tone {
-        if self.page.head.repair.called_for {
+        let head = &self.page.head;
+        let stuck = head.repair.called_for || self.page.diagnosis.needs_somebody();
+        if head.is_open && stuck {
             Tone::Attn
         } else {
             head.status.tone
