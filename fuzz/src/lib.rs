@@ -107,7 +107,7 @@ static RUNS: LazyLock<Vec<RunSnapshot>> = LazyLock::new(|| {
             settings.create = true;
             let db = Db::connect(&settings).await.unwrap();
             schema::create(&db).await.unwrap();
-            let situations = catalogue(NOW.parse().unwrap());
+            let situations: Vec<_> = catalogue(NOW.parse().unwrap()).collect();
             let rows = situations.iter().flat_map(|s| s.rows.clone()).collect();
             write(&db, rows, |_| ()).await.unwrap();
             let mut snapshot = db.snapshot().await.unwrap();

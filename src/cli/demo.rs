@@ -162,7 +162,6 @@ async fn fill(url: &str, moment: DateTime<Utc>) -> Result<(), CliError> {
     let db = Db::connect(&settings).await?;
     schema::create(&db).await?;
     let rows = catalogue(moment)
-        .into_iter()
         .flat_map(|situation| situation.rows)
         .collect();
     write(&db, rows, |_| {}).await?;

@@ -22,7 +22,7 @@ fn now() -> DateTime<Utc> {
         .expect("a real date")
 }
 
-static CATALOGUE: LazyLock<Vec<Situation>> = LazyLock::new(|| catalogue(now()));
+static CATALOGUE: LazyLock<Vec<Situation>> = LazyLock::new(|| catalogue(now()).collect());
 
 fn rows(table: &str) -> impl Iterator<Item = (&'static str, &'static InsertRow)> {
     CATALOGUE.iter().flat_map(move |situation| {
@@ -283,8 +283,7 @@ fn the_long_run_has_five_thousand_events() {
 
 #[test]
 fn the_same_moment_gives_the_same_catalogue() {
-    let again = catalogue(now());
-    for (a, b) in CATALOGUE.iter().zip(&again) {
+    for (a, b) in CATALOGUE.iter().zip(catalogue(now())) {
         assert_eq!(a.rows, b.rows, "{}", a.name);
     }
 }

@@ -404,8 +404,9 @@ async fn demo() -> Vec<RunRows> {
     settings.create = true;
     let db = Db::connect(&settings).await.unwrap();
     schema::create(&db).await.unwrap();
-    let situations = catalogue(now());
-    let rows = situations.iter().flat_map(|s| s.rows.clone()).collect();
+    let rows = catalogue(now())
+        .flat_map(|situation| situation.rows)
+        .collect();
     write(&db, rows, |_| ()).await.unwrap();
     let runs = fetch_all(&db).await;
     db.close().await;
@@ -508,7 +509,7 @@ const RECORDED_LOST: [(&str, &str); 5] = [
 #[tokio::test]
 async fn only_what_is_wrong_is_noted() {
     let engine = EngineConfig::defaults();
-    let situations = catalogue(now());
+    let situations: Vec<_> = catalogue(now()).collect();
     let name_of = |rows: &RunRows| {
         let id = rows.run_id();
         let situation = situations.iter().find(|situation| situation.run_id == id);

@@ -25,7 +25,7 @@ on_every_database! {
     async fn every_situation_is_explained(db: TestDb) {
         let now: DateTime<Utc> = "2026-11-15T12:00:00Z".parse().unwrap();
         let config = EngineConfig::defaults();
-        let situations = catalogue(now);
+        let situations: Vec<_> = catalogue(now).collect();
         let rows = situations.iter().flat_map(|situation| situation.rows.clone()).collect();
         write(&db.writable, rows, |_| {}).await.unwrap();
         let mut told = String::new();

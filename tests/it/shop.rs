@@ -23,17 +23,16 @@ pub fn now() -> DateTime<Utc> {
 
 /// The catalogue at a moment; that of [`now`] is made once.
 pub fn at(moment: DateTime<Utc>) -> Vec<Situation> {
-    static NOW: LazyLock<Vec<Situation>> = LazyLock::new(|| catalogue(now()));
+    static NOW: LazyLock<Vec<Situation>> = LazyLock::new(|| catalogue(now()).collect());
     if moment == now() {
         return NOW.clone();
     }
-    catalogue(moment)
+    catalogue(moment).collect()
 }
 
 /// One situation of it.
 pub fn situation(name: &str, moment: DateTime<Utc>) -> Situation {
-    let mut situations = at(moment).into_iter();
-    let found = situations.find(|situation| situation.name == name);
+    let found = catalogue(moment).find(|situation| situation.name == name);
     found.expect("in the catalogue")
 }
 

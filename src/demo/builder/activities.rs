@@ -145,10 +145,10 @@ impl RunBuilder {
     }
 
     fn activity_task(&self, index: usize) -> usize {
-        let id = &self.activities[index].id;
+        let id = self.activities[index].id.as_str();
         self.tasks
             .iter()
-            .position(|task| task.is_open() && task.payload["activity_execution_id"] == json!(id))
+            .position(|task| task.is_open() && task.payload["activity_execution_id"] == id)
             .expect("an activity attempt runs on an open activity task")
     }
 

@@ -178,7 +178,7 @@ impl RunBuilder {
         command: Option<usize>,
     ) -> String {
         let fields = payload.as_object_mut().expect("an event payload is a map");
-        if let Some(task) = task.and_then(|id| self.tasks.iter().find(|t| t.id == id)) {
+        if let Some(task) = task.and_then(|id| self.tasks.iter().rfind(|t| t.id == id)) {
             fields.insert("task".to_owned(), snapshots::task(task));
         }
         if let Some(index) = command {

@@ -56,10 +56,11 @@ impl RunBuilder {
         task.updated_at = at;
     }
 
+    /// From the end, where the task in hand is: a long story has thousands behind it.
     fn task_index(&self, id: &str) -> usize {
         self.tasks
             .iter()
-            .position(|task| task.id == id)
+            .rposition(|task| task.id == id)
             .expect("a task in hand is in the list")
     }
 
@@ -71,7 +72,7 @@ impl RunBuilder {
         let index = self
             .tasks
             .iter()
-            .position(|task| task.kind == "workflow" && task.status == "ready")
+            .position(|task| task.status == "ready" && task.kind == "workflow")
             .expect("workflow code only runs on a ready workflow task");
         let due = self.tasks[index].available_at;
         self.pass_until(due).pass(millis(140));
@@ -109,7 +110,7 @@ impl RunBuilder {
     /// The task that wakes workflow code up. One open workflow task is enough for any number of
     /// reasons, so a second one is not written.
     pub(super) fn resume(&mut self, payload: Json) {
-        let open = |task: &Task| task.kind == "workflow" && task.is_open();
+        let open = |task: &Task| task.is_open() && task.kind == "workflow";
         if !self.tasks.iter().any(open) {
             self.push_task("workflow", payload, self.at);
         }

@@ -123,9 +123,9 @@ impl RunBuilder {
     }
 
     fn timer_task(&self, index: usize) -> Option<usize> {
-        let id = json!(self.timers[index].id);
+        let id = self.timers[index].id.as_str();
         self.tasks.iter().position(|task| {
-            task.kind == "timer" && task.is_open() && task.payload["timer_id"] == id
+            task.is_open() && task.kind == "timer" && task.payload["timer_id"] == id
         })
     }
 

@@ -74,8 +74,9 @@ impl Situation {
     }
 }
 
-/// All situations, the same for the same `now`.
-pub fn catalogue(now: DateTime<Utc>) -> Vec<Situation> {
+/// All situations, the same for the same `now`: each theme is made when it is come to, so that
+/// whoever looks for one situation need not make the long ones at the end.
+pub fn catalogue(now: DateTime<Utc>) -> impl Iterator<Item = Situation> {
     let themes: [fn(DateTime<Utc>) -> Vec<Situation>; 10] = [
         fleet::situations,
         failed::situations,
@@ -88,5 +89,5 @@ pub fn catalogue(now: DateTime<Utc>) -> Vec<Situation> {
         visibility::situations,
         shapes::situations,
     ];
-    themes.iter().flat_map(|theme| theme(now)).collect()
+    themes.into_iter().flat_map(move |theme| theme(now))
 }

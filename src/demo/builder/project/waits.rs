@@ -68,7 +68,7 @@ impl RunBuilder {
         self.tasks
             .iter()
             .filter(|task| kind.is_none_or(|kind| task.kind == kind))
-            .filter(|task| task.payload[key] == json!(value))
+            .filter(|task| task.payload[key] == value)
             .min_by_key(|task| (rank(task.status), std::cmp::Reverse(task.updated_at)))
             .cloned()
     }
