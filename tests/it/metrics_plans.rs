@@ -1,21 +1,23 @@
-//! What the statements of a metrics pass read from end to end, and why they must. SQLite alone: its
+//! What the statements of a metrics pass read from end to end, and why they must. On SQLite: its
 //! plans follow from the schema, where those of the servers follow from how full the tables are.
 
 use std::collections::BTreeMap;
 
 use plimsoll::{
     db::{Db, Dialect, Statement, recorded},
+    demo::write::write,
     durable::{
         engine_config::EngineConfig,
         store::metrics::{self, Scope, Sections, rows, sweep},
     },
 };
+use serde_json::Value;
 
 use crate::{
     list_plans::{explain, script},
     queue_visibility,
     rig::{self, TestDb},
-    shop::{fill_short, now},
+    shop::{fill_short, now, situation},
 };
 
 /// How often a pass reads a table whole, by the name it has in the statement, and why: no index of
@@ -121,6 +123,63 @@ async fn a_step_of_a_walk_reads_its_own_runs_alone() {
         }
     })
     .await;
+}
+
+/// Before PostgreSQL has statistics, any index is as good to it as another: the one on the run leads
+/// to a whole history, for each of its events.
+mod an_event_is_looked_up_by_its_id {
+    use super::*;
+
+    #[tokio::test]
+    async fn postgres() {
+        rig::on(Dialect::Postgres, |db| async move {
+            let run = situation("completed", now());
+            write(&db.writable, run.rows, |_| ()).await.unwrap();
+            let config = EngineConfig::defaults();
+            let scope = Scope::new(now(), &config, None);
+            let mut snapshot = db.read_only.snapshot().await.unwrap();
+            let step = rows::row_stretch(&mut snapshot, &scope, None);
+            let (counted, sent) = Box::pin(recorded(step)).await;
+            let counted = counted.expect("rows");
+            assert!(counted.events.events > 0 && counted.timeline.rows > 0);
+            snapshot.end().await;
+            let mut by = Vec::new();
+            for statement in sent {
+                let plan = explain(&db.read_only, &statement).await;
+                looked_up(&serde_json::from_str(&plan).unwrap(), &mut by);
+            }
+            by.sort();
+            assert_eq!(
+                by,
+                [
+                    (
+                        "e".into(),
+                        "((id)::text = (p.history_event_id)::text)".into()
+                    ),
+                    (
+                        "t".into(),
+                        "((history_event_id)::text = (p.id)::text)".into()
+                    ),
+                ]
+            );
+        })
+        .await;
+    }
+
+    /// The names that events and entries have in subqueries, with what they are looked up by.
+    fn looked_up(plan: &Value, by: &mut Vec<(String, String)>) {
+        match plan {
+            Value::Array(nodes) => nodes.iter().for_each(|node| looked_up(node, by)),
+            Value::Object(node) => {
+                if let Some(name @ ("e" | "t")) = plan["Alias"].as_str() {
+                    let condition = plan["Index Cond"].as_str().unwrap_or_default();
+                    by.push((name.to_owned(), condition.to_owned()));
+                }
+                node.values().for_each(|node| looked_up(node, by));
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Queues are counted along the index on their namespace.

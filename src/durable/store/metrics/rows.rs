@@ -91,13 +91,15 @@ macro_rules! no_run {
 }
 
 const WAITS: &str = rows_of!("workflow_run_waits", no_run!(), "");
+// An event and its entry are looked up by the event's id alone. With the run beside it, PostgreSQL
+// without statistics goes through the run's whole history for each of its events.
 const TIMELINE: &str = rows_of!(
     "workflow_run_timeline_entries",
     concat!(
         "(",
         no_run!(),
-        " or not exists (select 1 from {workflow_history_events} e \
-         where e.workflow_run_id = p.workflow_run_id and e.id = p.history_event_id))"
+        " or coalesce((select e.workflow_run_id from {workflow_history_events} e \
+         where e.id = p.history_event_id), '') <> p.workflow_run_id)"
     ),
     ""
 );
@@ -111,8 +113,8 @@ const TIMERS: &str = rows_of!(
 const LINEAGE: &str = rows_of!("workflow_run_lineage_entries", no_run!(), "");
 const EVENTS: &str = "select count(*) as events, \
     count(case when r.id is null then 1 end) as history_orphan_total, \
-    count(case when not exists (select 1 from {workflow_run_timeline_entries} t \
-      where t.workflow_run_id = p.workflow_run_id and t.history_event_id = p.id) then 1 end) as missing_history_events \
+    count(case when (select count(case when t.workflow_run_id = p.workflow_run_id then 1 end) \
+      from {workflow_run_timeline_entries} t where t.history_event_id = p.id) = 0 then 1 end) as missing_history_events \
     from {workflow_history_events} p left join {workflow_runs} r on r.id = p.workflow_run_id \
     where 1 = 1:and_ns_x and ";
 const SUMMARIES: &str = "select count(*) as summaries, \
