@@ -82,7 +82,7 @@ pub fn timeline(
             |stored, recomputed| {
                 // What is hidden in ours cannot be compared.
                 let also_not = match snapshot.hidden_by {
-                    Some(_) => HIDEABLE_IN_TIMELINE,
+                    Some(_) => HIDEABLE_IN_TIMELINE.as_slice(),
                     None => &[],
                 };
                 let rules = Rules {

@@ -4,9 +4,11 @@
 //! `commands.*.payload` also covers the decoded copy in the timeline and the one inside events,
 //! and one for a failure's message also covers the sentences made of it.
 
+mod columns;
 mod copies;
 mod rows;
 mod slots;
+mod ties;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
