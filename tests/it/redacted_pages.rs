@@ -24,7 +24,7 @@ use serde_json::Value;
 
 use crate::{
     export::exported,
-    redaction::{HIDES, plant, runs},
+    redaction::{HIDES, blocked, plant, runs},
     repair_bulk::{find, hidden},
     rig::{self, TestDb},
     shop::{self, now},
@@ -105,10 +105,9 @@ fn at_hand(runs: &[(String, String)]) -> VecDeque<String> {
             ));
         }
     }
-    next.push_back(format!(
-        "/waterline/compare?a={}&b={}",
-        runs[0].1, runs[1].1
-    ));
+    if let [one, other, ..] = runs {
+        next.push_back(format!("/waterline/compare?a={}&b={}", one.1, other.1));
+    }
     next
 }
 
@@ -205,6 +204,22 @@ async fn each_category_is_read_on_no_page_sqlite() {
                     assert!(!told, "{category}, {action}: {secret} at {path}");
                 }
             }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_error_that_blocks_a_replay_is_read_on_no_page_sqlite() {
+    rig::on(Dialect::Sqlite, |db| async move {
+        let run = blocked();
+        let ids = [(run.instance_id().to_owned(), run.run_id().to_owned())];
+        write(&db.writable, run.build(now()), |_| ()).await.unwrap();
+        let plain = read(&server(&db, None), at_hand(&ids), false).await;
+        assert!(plain.values().any(|body| tells(body, "S-message")));
+        let rule = hiding("{category = 'failure_diagnostic'}");
+        for (path, body) in read(&server(&db, Some(&rule)), at_hand(&ids), false).await {
+            assert!(!tells(&body, "S-message"), "{path}");
         }
     })
     .await;

@@ -249,6 +249,39 @@ async fn no_secret_of_a_category_survives_anywhere_sqlite() {
     .await;
 }
 
+/// A run whose replay is blocked: its stored reason is the error of its task.
+pub fn blocked() -> RunBuilder {
+    let mut run = Start::new("secret.keep", "secret-3").at(now() - hours(2));
+    run.replay_blocks("history_shape", json!({}), "S-message");
+    run
+}
+
+#[tokio::test]
+async fn the_error_that_blocks_a_replay_is_hidden_and_other_reasons_stay_sqlite() {
+    rig::on(Dialect::Sqlite, |db| async move {
+        let mut waiting = Start::new("secret.keep", "secret-4").at(now() - hours(2));
+        waiting.await_signal("go", None);
+        let blocked = blocked();
+        let ids = [&blocked, &waiting].map(|run| run.run_id().to_owned());
+        let rows = [blocked, waiting].map(|run| run.build(now()));
+        write(&db.writable, rows.concat(), |_| ()).await.unwrap();
+        let reason = |bundle: &Value| bundle["summary"]["liveness_reason"].clone();
+        let plain = bundle(&db, &ids[0], None).await;
+        assert_eq!(reason(&plain), "S-message");
+        for action in ["drop", "mask", "hash"] {
+            let policy = policy("failure_diagnostic", action);
+            let hidden = bundle(&db, &ids[0], Some(&policy)).await;
+            assert_eq!(found(&hidden, "S-message"), [""; 0], "{action}");
+            named(&hidden, &plain, action);
+            let plain = bundle(&db, &ids[1], None).await;
+            assert!(reason(&plain).is_string());
+            let kept = bundle(&db, &ids[1], Some(&policy)).await;
+            assert_eq!(reason(&kept), reason(&plain), "{action}");
+        }
+    })
+    .await;
+}
+
 /// Everything that is not as it was is named, and what is named is hidden.
 fn named(bundle: &Value, plain: &Value, category: &str) {
     let paths: Vec<&str> = bundle["redaction"]["paths"]

@@ -106,13 +106,15 @@ impl Hide<'_> {
             "commands" => (None, word(&entry["type"])),
             _ => (None, None),
         };
+        let liveness_state = word(&entry["liveness_state"]);
         let about = Entry {
             section,
             path,
             kind: Kind {
                 event_type: event_type.as_deref(),
                 command_type: command_type.as_deref(),
-                message: None,
+                liveness_state: liveness_state.as_deref(),
+                ..Kind::default()
             },
         };
         let mut hidden = Vec::new();

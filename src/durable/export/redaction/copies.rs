@@ -136,7 +136,7 @@ impl<'e> Entry<'e> {
             kind: Kind {
                 event_type: Some(event_type),
                 command_type,
-                message: None,
+                ..Kind::default()
             },
         }
     }

@@ -72,7 +72,7 @@ impl Policy {
                 let kind = Kind {
                     event_type: Some(event_type),
                     command_type: payload["command"]["type"].as_str(),
-                    message: None,
+                    ..Kind::default()
                 };
                 let parts = std::mem::replace(&mut told, whole);
                 self.tie((EVENTS, "payload"), &kind, &parts, &mut told);
@@ -104,9 +104,9 @@ impl Policy {
         for row in rows.iter_mut().filter(|_| !columns.is_empty()) {
             let command_type = row.word("command_type").map(str::to_owned);
             let kind = Kind {
-                event_type: None,
                 command_type: command_type.as_deref(),
                 message: Some(message_slot_of(|key| row.word(key))),
+                ..Kind::default()
             };
             for name in &columns {
                 let Some(column) = row.column(name) else {

@@ -68,6 +68,8 @@ pub(super) enum When {
     Command(Slot),
     /// The failure it tells of has such a message.
     Failure(Slot),
+    /// The run's liveness is stored as this.
+    Liveness(&'static str),
 }
 
 impl When {
@@ -78,6 +80,7 @@ impl When {
             Self::Type(types) => of.event_type.is_some_and(|one| types.contains(&one)),
             Self::Command(slot) => command_slots(of.command_type).contains(&slot),
             Self::Failure(slot) => of.message.is_none_or(|message| message == slot),
+            Self::Liveness(state) => of.liveness_state.is_none_or(|one| one == state),
         }
     }
 }
@@ -89,6 +92,7 @@ pub struct Kind<'e> {
     pub command_type: Option<&'e str>,
     /// The slot of its failure's message.
     pub message: Option<Slot>,
+    pub liveness_state: Option<&'e str>,
 }
 
 /// The slots of a command's payload; of a type nobody knows it may be any.
@@ -429,6 +433,12 @@ pub(super) const TABLE: &[About] = &[
             inside(&["payload", "exception"], EXCEPTION),
             // Of the last attempt, still encoded.
             inside(&["payload", "activity"], &["exception"]),
+            // The error of the task that stopped. In any other state the reason is the engine's
+            // own sentence.
+            Copies {
+                when: When::Liveness("workflow_replay_blocked"),
+                ..copies("summary", &[], &["liveness_reason"])
+            },
         ],
         repeats: &[],
     },

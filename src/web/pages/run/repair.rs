@@ -284,7 +284,7 @@ impl Written {
         let kind = Kind {
             event_type: word("event_type"),
             command_type: word("command_type"),
-            message: None,
+            ..Kind::default()
         };
         let seen = |column, value: &Cell| {
             let mut value = value.clone();
