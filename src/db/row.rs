@@ -31,8 +31,8 @@ impl Columns {
     }
 }
 
-/// One row. Getters move the value out and expect to be called in select order (any order
-/// works, in order is fastest).
+/// One row. Getters move the value out, but for that of the first cell, which names the row, and
+/// expect to be called in select order (any order works, in order is fastest).
 #[derive(Debug, Clone)]
 pub struct Row {
     columns: Arc<Columns>,
@@ -54,6 +54,27 @@ impl Row {
             cells,
             next: 0,
         }
+    }
+
+    /// A row yet to be filled.
+    pub(super) fn blank(columns: Arc<Columns>) -> Self {
+        Self::new(columns, Vec::new())
+    }
+
+    /// Makes it the next row. What the getters left of the one before is room for it.
+    pub(super) fn refill<E>(
+        &mut self,
+        mut fill: impl FnMut(usize, &mut Val) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.next = 0;
+        self.cells.resize(self.columns.names.len(), Val::Null);
+        let mut cells = self.cells.iter_mut().enumerate();
+        cells.try_for_each(|(n, cell)| fill(n, cell))
+    }
+
+    /// The row itself, out of what will be refilled.
+    pub fn kept(&mut self) -> Self {
+        Self::new(Arc::clone(&self.columns), std::mem::take(&mut self.cells))
     }
 
     /// Name and value of every cell, in select order.
@@ -80,6 +101,13 @@ impl Row {
     }
 
     pub fn take(&mut self, column: &'static str) -> Result<Val, DbError> {
+        Ok(match self.place(column)? {
+            0 => self.cells[0].clone(),
+            at => std::mem::replace(&mut self.cells[at], Val::Null),
+        })
+    }
+
+    fn place(&mut self, column: &'static str) -> Result<usize, DbError> {
         let names = &self.columns.names;
         let at = if names.get(self.next).is_some_and(|name| name == column) {
             self.next
@@ -90,7 +118,7 @@ impl Row {
                 .ok_or(DbError::NoSuchColumn { column })?
         };
         self.next = at + 1;
-        Ok(std::mem::replace(&mut self.cells[at], Val::Null))
+        Ok(at)
     }
 
     /// The text in a cell that is still there, without taking it out.
@@ -119,6 +147,19 @@ impl Row {
             Val::Float(n) => Ok(Some(n.to_string())),
             Val::Bytes(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
             found @ (Val::Bool(_) | Val::Time(_)) => Err(wrong(column, "text", found)),
+        }
+    }
+
+    /// What is made of a text where it stands.
+    pub fn opt_read<T>(
+        &mut self,
+        column: &'static str,
+        read: impl FnOnce(&str) -> T,
+    ) -> Result<Option<T>, DbError> {
+        let at = self.place(column)?;
+        match &self.cells[at] {
+            Val::Text(text) => Ok(Some(read(text))),
+            _ => Ok(self.opt_text(column)?.map(|text| read(&text))),
         }
     }
 
@@ -198,13 +239,17 @@ impl Row {
     }
 
     fn naive(&mut self, column: &'static str) -> Result<Option<NaiveDateTime>, DbError> {
-        match self.take(column)? {
-            Val::Null => Ok(None),
-            Val::Time(at) => Ok(Some(at)),
-            Val::Text(text) => parse_time(&text)
-                .map(Some)
-                .ok_or_else(|| wrong(column, "timestamp", Val::Text(text))),
-            found => Err(wrong(column, "timestamp", found)),
+        let at = self.place(column)?;
+        let found = &self.cells[at];
+        let read = match found {
+            Val::Null => return Ok(None),
+            Val::Time(at) => Some(*at),
+            Val::Text(text) => parse_time(text),
+            _ => None,
+        };
+        match read {
+            Some(at) => Ok(Some(at)),
+            None => Err(wrong(column, "timestamp", found.clone())),
         }
     }
 }

@@ -30,16 +30,16 @@ const POSTGRES_READ: &str = "begin isolation level repeatable read, read only";
 const MYSQL_READ: &str = "start transaction with consistent snapshot, read only";
 
 /// A statement, and what takes each of its rows: on SQLite where they are read, so it is whole by
-/// itself.
+/// itself. Each row is lent; one that is kept is taken out of it.
 pub struct Question {
     pub(super) statement: Statement,
-    pub(super) take: Box<dyn FnMut(Row) -> Result<(), DbError> + Send>,
+    pub(super) take: Box<dyn FnMut(&mut Row) -> Result<(), DbError> + Send>,
 }
 
 impl Question {
     pub fn new(
         statement: Statement,
-        take: impl FnMut(Row) -> Result<(), DbError> + Send + 'static,
+        take: impl FnMut(&mut Row) -> Result<(), DbError> + Send + 'static,
     ) -> Self {
         Self {
             statement,
@@ -213,8 +213,12 @@ impl Snapshot {
             }
             return tx.ask(questions, self.db.statement_timeout).await;
         }
-        for Question { statement, take } in questions {
-            self.fetch_each(statement, take).await?;
+        for Question {
+            statement,
+            mut take,
+        } in questions
+        {
+            self.fetch_each(statement, |mut row| take(&mut row)).await?;
         }
         Ok(())
     }

@@ -45,7 +45,7 @@ impl Answer {
     fn to(&self, statement: Statement) -> Question {
         let rows = Arc::clone(&self.0);
         Question::new(statement, move |row| {
-            rows.lock().unwrap().push(row);
+            rows.lock().unwrap().push(row.kept());
             Ok(())
         })
     }

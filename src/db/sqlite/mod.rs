@@ -32,7 +32,7 @@ fn each_row(
     connection: &Connection,
     statement: Statement,
     zone: Zone,
-    mut take: impl FnMut(Row) -> Result<(), DbError>,
+    mut take: impl FnMut(&mut Row) -> Result<(), DbError>,
 ) -> Result<(), Failure> {
     let (sql, binds) = statement.into_parts();
     let binds = bound(binds)?;
@@ -43,12 +43,10 @@ fn each_row(
         zone,
     });
     let mut rows = prepared.query(params_from_iter(binds))?;
-    while let Some(row) = rows.next()? {
-        let mut cells = Vec::with_capacity(columns.names.len());
-        for n in 0..columns.names.len() {
-            cells.push(read(row.get_ref(n)?));
-        }
-        take(Row::new(Arc::clone(&columns), cells))?;
+    let mut row = Row::blank(columns);
+    while let Some(found) = rows.next()? {
+        row.refill(|n, cell| found.get_ref(n).map(|value| read(value, cell)))?;
+        take(&mut row)?;
     }
     Ok(())
 }
@@ -89,18 +87,23 @@ fn stored(at: NaiveDateTime) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{micros:06}")
 }
 
-fn read(value: ValueRef<'_>) -> Val {
-    match value {
+fn read(value: ValueRef<'_>, cell: &mut Val) {
+    *cell = match value {
         ValueRef::Null => Val::Null,
         ValueRef::Integer(n) => Val::Int(n),
         ValueRef::Real(n) => Val::Float(n),
         ValueRef::Blob(bytes) => Val::Bytes(bytes.to_owned()),
         // Looking for what is not UTF-8 costs more than seeing that all of it is.
-        ValueRef::Text(bytes) => Val::Text(match str::from_utf8(bytes) {
-            Ok(text) => text.to_owned(),
-            Err(_) => String::from_utf8_lossy(bytes).into_owned(),
-        }),
-    }
+        ValueRef::Text(bytes) => match (str::from_utf8(bytes), &mut *cell) {
+            (Ok(text), Val::Text(room)) => {
+                room.clear();
+                room.push_str(text);
+                return;
+            }
+            (Ok(text), _) => Val::Text(text.to_owned()),
+            (Err(_), _) => Val::Text(String::from_utf8_lossy(bytes).into_owned()),
+        },
+    };
 }
 
 /// Why a statement did not end well: SQLite's reason, or that of whoever took its rows.

@@ -80,7 +80,7 @@ impl Work<'_> {
         &self,
         statement: Statement,
         timeout: Option<Duration>,
-        take: impl FnMut(Row) -> Result<(), DbError>,
+        take: impl FnMut(&mut Row) -> Result<(), DbError>,
     ) -> Result<(), Failure> {
         self.limit(timeout)?;
         each_row(self.connection, statement, self.zone, take)
@@ -127,7 +127,7 @@ impl Transaction {
         self.run(move |work| {
             let mut rows = Vec::new();
             work.rows(statement, Some(timeout), |row| {
-                rows.push(row);
+                rows.push(row.kept());
                 Ok(())
             })?;
             Ok(rows)
@@ -192,7 +192,7 @@ impl Transaction {
             let sent = work.and_then(|work| {
                 let mut lot = LotOfRows::default();
                 work.rows(statement, timeout, |row| {
-                    lot.push(row);
+                    lot.push(row.kept());
                     match lot.full() {
                         rows @ Some(_) => hand_over(&sender, rows),
                         None => Ok(()),

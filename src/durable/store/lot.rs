@@ -40,14 +40,14 @@ impl<T: Stored> Lot<T> {
     }
 
     /// `room` is how many rows may come: a list that grows as they do is copied again and again.
-    pub(super) fn take(&mut self, mut row: Row, room: usize) -> Result<(), DbError> {
+    pub(super) fn take(&mut self, row: &mut Row, room: usize) -> Result<(), DbError> {
         match self {
-            Self::Rows(rows) => rows.push(row),
+            Self::Rows(rows) => rows.push(row.kept()),
             Self::Read(read, notices) => {
                 if read.is_empty() {
                     read.reserve(room);
                 }
-                read.push(T::read(&mut row, notices)?);
+                read.push(T::read(row, notices)?);
             }
         }
         Ok(())

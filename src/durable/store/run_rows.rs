@@ -391,7 +391,7 @@ impl Tables<'_> {
     fn rows(q: Statement, rows: &ByRun<Vec<Row>>) -> Question {
         let rows = rows.clone();
         Question::new(q, move |row| {
-            rows.with(ALL, Vec::new, |rows| rows.push(row));
+            rows.with(ALL, Vec::new, |rows| rows.push(row.kept()));
             Ok(())
         })
     }
@@ -443,7 +443,7 @@ impl Tables<'_> {
                 .or_else(|| row.peek(OWNER))
                 .unwrap_or_default();
             let owner = owner.to_owned();
-            links.with(&owner, Vec::new, |links| links.push(row));
+            links.with(&owner, Vec::new, |links| links.push(row.kept()));
             Ok(())
         })
     }

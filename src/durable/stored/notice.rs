@@ -130,7 +130,8 @@ impl Notices {
 pub struct Cells<'r> {
     row: &'r mut Row,
     table: &'static str,
-    id: String,
+    /// Of a row that another one came with; else the first cell is the id.
+    id: Option<String>,
     /// What our statement put before the names of the table's columns.
     prefix: &'static str,
     notices: &'r mut Notices,
@@ -139,8 +140,13 @@ pub struct Cells<'r> {
 impl<'r> Cells<'r> {
     /// A row whose first column is its id.
     pub fn of(table: &'static str, row: &'r mut Row, notices: &'r mut Notices) -> Self {
-        let id = row.cells().next().and_then(|(_, id)| id.shown());
-        Self::joined(table, "", id.unwrap_or_default(), row, notices)
+        Self {
+            row,
+            table,
+            id: None,
+            prefix: "",
+            notices,
+        }
     }
 
     /// Columns of another table that came with the row, under a prefix.
@@ -154,7 +160,7 @@ impl<'r> Cells<'r> {
         Self {
             row,
             table,
-            id,
+            id: Some(id),
             prefix,
             notices,
         }
@@ -265,26 +271,27 @@ impl<'r> Cells<'r> {
         let word = self.opt_word(column)?;
         Ok(word.unwrap_or_else(|| {
             self.note(column, Problem::Missing, None);
-            W::from(String::new())
+            W::from("")
         }))
     }
 
     pub fn opt_word<W: Word>(&mut self, column: &'static str) -> Result<Option<W>, DbError> {
-        let Some(text) = self.opt_text(column)? else {
-            return Ok(None);
-        };
-        let word = W::from(text);
-        if !word.is_known() {
+        let read = self.row.opt_read(column, |text| W::from(text));
+        let word = self.taken(read, Problem::NotText)?;
+        if let Some(word) = &word
+            && !word.is_known()
+        {
             let raw = Val::from(word.as_stored()).shown();
             self.note(column, Problem::UnknownWord, raw);
         }
-        Ok(Some(word))
+        Ok(word)
     }
 
     pub fn note(&mut self, column: &'static str, problem: Problem, raw: Option<String>) {
+        let first = || self.row.cells().next().and_then(|(_, id)| id.shown());
         self.notices.note(Notice {
             table: self.table,
-            id: self.id.clone(),
+            id: self.id.clone().or_else(first).unwrap_or_default(),
             column: column.strip_prefix(self.prefix).unwrap_or(column),
             problem,
             raw,

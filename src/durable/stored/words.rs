@@ -1,7 +1,7 @@
 //! The engine's words, each with its stored spelling in one place.
 
 /// A stored word, known to this version or not.
-pub trait Word: From<String> {
+pub trait Word: for<'t> From<&'t str> {
     fn is_known(&self) -> bool;
     fn as_stored(&self) -> &str;
 }
@@ -36,11 +36,11 @@ macro_rules! words {
             }
         }
 
-        impl From<String> for $name {
-            fn from(word: String) -> Self {
-                match word.as_str() {
+        impl From<&str> for $name {
+            fn from(word: &str) -> Self {
+                match word {
                     $($stored => Self::$variant,)+
-                    _ => Self::Other(word),
+                    _ => Self::Other(word.to_owned()),
                 }
             }
         }
@@ -55,9 +55,9 @@ macro_rules! words {
             }
         }
 
-        impl From<&str> for $name {
-            fn from(word: &str) -> Self {
-                Self::from(word.to_owned())
+        impl From<String> for $name {
+            fn from(word: String) -> Self {
+                Self::from(word.as_str())
             }
         }
 
