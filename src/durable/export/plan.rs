@@ -177,8 +177,11 @@ impl Plan {
     pub fn take_task(&mut self, task: TaskRow) {
         let named = names(&task);
         let step = match task.task_type {
-            TaskType::Activity => named.activity_execution_id.0.map(|id| (Kind::Activity, id)),
-            TaskType::Timer => named.timer_id.0.map(|id| (Kind::Timer, id)),
+            TaskType::Activity => named
+                .activity_execution_id
+                .owned()
+                .map(|id| (Kind::Activity, id)),
+            TaskType::Timer => named.timer_id.owned().map(|id| (Kind::Timer, id)),
             _ => None,
         };
         let step = step.and_then(|step| self.by_id.get(&step).copied());

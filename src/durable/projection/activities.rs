@@ -151,14 +151,14 @@ pub fn activities(cx: Context<'_>) -> Vec<Activity<'_>> {
         .iter()
         .map(|row| (row.id.as_str(), row))
         .collect();
-    let mut tries = attempts::Collected::default();
-    let mut states: Keyed<State<'_>> = Keyed::with_capacity(rows.len());
+    let mut tries = attempts::Collected::with_capacity(rows.len());
+    let mut states: Keyed<'_, State<'_>> = Keyed::with_capacity(rows.len());
 
     for event in &snapshot.events {
         let Some(implied) = implied_status(&event.event_type) else {
             continue;
         };
-        let payload: ActivityEvent = event.as_payload();
+        let payload: ActivityEvent<'_> = event.as_payload();
         tries.record(event, &payload);
         if let Some(id) = activity_id(&payload) {
             states
@@ -167,7 +167,7 @@ pub fn activities(cx: Context<'_>) -> Vec<Activity<'_>> {
         }
     }
     for row in &snapshot.executions {
-        states.entry(&row.id, |_| State::of_row(row));
+        states.entry(Cow::Borrowed(&row.id), |_| State::of_row(row));
     }
     for row in &snapshot.attempts {
         if rows.contains_key(row.activity_execution_id.as_str()) {
@@ -179,13 +179,12 @@ pub fn activities(cx: Context<'_>) -> Vec<Activity<'_>> {
     let mut policies = Policies::default();
     let mut activities: Vec<Activity<'_>> = states
         .into_values()
-        .into_iter()
         .map(|state| {
-            let row = rows.get(state.id.as_str()).copied();
+            let row = rows.get(&*state.id).copied();
             state.present(row, &mut tries, &mut policies, run_codec)
         })
         .collect();
-    arrange(&mut activities, |a, b| order(a).cmp(&order(b)));
+    arrange(&mut activities, place, |activity| &activity.id);
     activities
 }
 
@@ -203,27 +202,30 @@ fn implied_status(event: &EventType) -> Option<ActivityStatus> {
     })
 }
 
-fn activity_id<'e>(payload: &'e ActivityEvent<'_>) -> Option<&'e str> {
-    payload
-        .activity
-        .as_ref()
-        .and_then(|activity| activity.id.as_deref())
-        .or(payload.activity_execution_id.as_deref())
+fn activity_id<'a>(payload: &ActivityEvent<'a>) -> Option<Cow<'a, str>> {
+    let of_part = payload.activity.as_ref();
+    of_part
+        .and_then(|activity| activity.id.0.clone())
+        .or_else(|| payload.activity_execution_id.0.clone())
 }
 
 /// By sequence, then creation, then id; what is missing comes last.
 pub fn order<'o>(activity: &'o Activity<'_>) -> (i64, i64, &'o str) {
+    let (sequence, created) = place(activity);
+    (sequence, created, &activity.id)
+}
+
+fn place(activity: &Activity<'_>) -> (i64, i64) {
     (
         activity.sequence.unwrap_or(i64::MAX),
         activity.created_at.map_or(i64::MAX, millis),
-        &activity.id,
     )
 }
 
 /// What is known of one activity before it is shown.
 #[derive(Debug, Default)]
 struct State<'a> {
-    id: String,
+    id: Cow<'a, str>,
     idempotency_key: Option<Cow<'a, str>>,
     sequence: Option<i64>,
     r#type: Option<Cow<'a, str>>,
@@ -255,7 +257,7 @@ struct State<'a> {
 }
 
 impl<'a> State<'a> {
-    fn typed(id: String) -> Self {
+    fn typed(id: Cow<'a, str>) -> Self {
         Self {
             id,
             authority: authority::TYPED,
@@ -276,7 +278,7 @@ impl<'a> State<'a> {
         let column =
             |text: &'a Option<String>| text.as_deref().map_or(Encoded::None, Encoded::Column);
         Self {
-            id: row.id.clone(),
+            id: Cow::Borrowed(&row.id),
             sequence: Some(row.sequence),
             r#type: Some(Cow::Borrowed(&row.activity_type)),
             class: Some(Cow::Borrowed(&row.activity_class)),
@@ -454,8 +456,9 @@ impl<'a> State<'a> {
         Activity {
             idempotency_key: self
                 .idempotency_key
-                .map_or_else(|| self.id.clone(), Cow::into_owned),
-            id: self.id,
+                .unwrap_or_else(|| self.id.clone())
+                .into_owned(),
+            id: self.id.into_owned(),
             sequence: self.sequence,
             r#type: self.r#type.map(Cow::into_owned),
             class: self.class.map(Cow::into_owned),

@@ -60,7 +60,7 @@ pub enum StopReason {
 /// What is known of one try before it is judged.
 #[derive(Clone, Debug, Default)]
 struct State<'a> {
-    id: String,
+    id: Cow<'a, str>,
     number: Option<i64>,
     status: Option<AttemptStatus>,
     task_id: Option<Cow<'a, str>>,
@@ -74,8 +74,8 @@ struct State<'a> {
     closed_at: Option<DateTime<Utc>>,
 }
 
-impl State<'_> {
-    fn unheard_of(id: String) -> Self {
+impl<'a> State<'a> {
+    fn unheard_of(id: Cow<'a, str>) -> Self {
         Self {
             id,
             ..Self::default()
@@ -85,9 +85,14 @@ impl State<'_> {
 
 /// The tries of all activities of a run, collected event by event.
 #[derive(Debug, Default)]
-pub(super) struct Collected<'a>(HashMap<String, Keyed<State<'a>>>);
+pub(super) struct Collected<'a>(HashMap<Cow<'a, str>, Keyed<'a, State<'a>>>);
 
 impl<'a> Collected<'a> {
+    /// With room for so many activities.
+    pub fn with_capacity(activities: usize) -> Self {
+        Self(HashMap::with_capacity(activities))
+    }
+
     pub fn record(&mut self, event: &'a HistoryEvent, payload: &ActivityEvent<'a>) {
         let Some(status) = status_of(&event.event_type) else {
             return;
@@ -95,27 +100,21 @@ impl<'a> Collected<'a> {
         let activity = payload.activity.as_deref();
         let attempt = payload.activity_attempt.as_deref();
         let task = payload.task.as_deref();
-        let Some(activity_id) = payload
-            .activity_execution_id
-            .as_deref()
-            .or_else(|| activity?.id.as_deref())
-            .or_else(|| attempt?.activity_execution_id.as_deref())
+        let activity_id = payload.activity_execution_id.0.clone();
+        let Some(activity_id) = activity_id
+            .or_else(|| activity?.id.0.clone())
+            .or_else(|| attempt?.activity_execution_id.0.clone())
         else {
             return;
         };
         let Some(id) = attempt
-            .and_then(|attempt| attempt.id.as_deref())
-            .or(payload.activity_attempt_id.as_deref())
-            .or_else(|| activity?.attempt_id.as_deref())
+            .and_then(|attempt| attempt.id.0.clone())
+            .or_else(|| payload.activity_attempt_id.0.clone())
+            .or_else(|| activity?.attempt_id.0.clone())
         else {
             return;
         };
-        if !self.0.contains_key(activity_id) {
-            self.0.insert(activity_id.to_owned(), Keyed::default());
-        }
-        let Some(tries) = self.0.get_mut(activity_id) else {
-            return;
-        };
+        let tries = self.0.entry(activity_id).or_default();
         let state = tries.entry(id, State::unheard_of);
         let ends = status != AttemptStatus::Running;
         let starts = event.event_type == EventType::ActivityStarted;
@@ -180,12 +179,12 @@ impl<'a> Collected<'a> {
 
     /// A row fills what its try's events left untold; a try without events is the row's.
     pub fn fill(&mut self, row: &'a AttemptRow) {
-        let tries = self.0.entry(row.activity_execution_id.clone()).or_default();
-        let known = tries.contains(&row.id);
-        let state = tries.entry(&row.id, State::unheard_of);
-        if !known {
-            state.status = Some(row.status.clone());
-        }
+        let activity_id = Cow::Borrowed(row.activity_execution_id.as_str());
+        let tries = self.0.entry(activity_id).or_default();
+        let state = tries.entry(Cow::Borrowed(&row.id), |id| State {
+            status: Some(row.status.clone()),
+            ..State::unheard_of(id)
+        });
         let missing = |slot: &mut Option<DateTime<Utc>>, value| *slot = slot.or(value);
         state.number = state.number.or(Some(row.attempt_number));
         state.task_id = state
@@ -215,7 +214,6 @@ impl<'a> Collected<'a> {
             .filter(|id| current.number > 0 && !tries.contains(id));
         let mut attempts: Vec<Attempt> = tries
             .into_values()
-            .into_iter()
             .map(|state| present(state, row))
             .collect();
         attempts.extend(untold.map(|id| synthetic(id, current, row)));
@@ -258,7 +256,7 @@ fn present(state: State<'_>, row: Option<&ExecutionRow>) -> Attempt {
         cancel_requested: status == Some(&AttemptStatus::Cancelled)
             || row_status == Some(&ActivityStatus::Cancelled),
         stop_reason: stop_reason(status, row_status, can_continue),
-        id: state.id,
+        id: state.id.into_owned(),
         attempt_number: state.number,
         status: state.status,
         task_id: state.task_id.map(Cow::into_owned),
@@ -277,7 +275,7 @@ fn can_continue(state: &State<'_>, row: Option<&ExecutionRow>) -> bool {
     let running = state.status == Some(AttemptStatus::Running);
     running
         && row.is_none_or(|row| {
-            row.current_attempt_id.as_deref() == Some(state.id.as_str())
+            row.current_attempt_id.as_deref() == Some(&*state.id)
                 && state.number == Some(row.attempt_count)
                 && row.status == ActivityStatus::Running
         })

@@ -1,6 +1,8 @@
 //! The timers of a run: what typed history says of each. A row fills what no event told, and
 //! speaks for itself only when there is no event at all.
 
+use std::borrow::Cow;
+
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
@@ -63,9 +65,9 @@ impl Timer {
         )
     }
 
-    pub(super) fn unheard_of(id: String) -> Self {
+    pub(super) fn unheard_of(id: &str) -> Self {
         Self {
-            id,
+            id: id.to_owned(),
             sequence: None,
             status: TimerStatus::Pending,
             source_status: TimerStatus::Pending,
@@ -111,11 +113,11 @@ impl Timer {
             diagnostic_only: true,
             history_unsupported_reason: (!pending).then_some(authority::TIMER_UNSUPPORTED),
             row_status: Some(row.status.clone()),
-            ..Self::unheard_of(row.id.clone())
+            ..Self::unheard_of(&row.id)
         }
     }
 
-    fn overlay(&mut self, event: &HistoryEvent, status: &TimerStatus, payload: TimerEvent) {
+    fn overlay(&mut self, event: &HistoryEvent, status: &TimerStatus, payload: TimerEvent<'_>) {
         self.history_authority = authority::TYPED;
         self.diagnostic_only = false;
         self.history_unsupported_reason = None;
@@ -159,24 +161,24 @@ impl Timer {
 /// All timers of the run, by sequence.
 pub fn timers(cx: Context<'_>) -> Vec<Timer> {
     let snapshot = cx.snapshot;
-    let mut timers: Keyed<Timer> = Keyed::default();
+    let mut timers: Keyed<'_, Timer> = Keyed::default();
     // A timer starts from its row, so that what the events leave out comes from there; a row
     // no event names stays as it is.
     for row in &snapshot.timers {
-        timers.entry(&row.id, |_| Timer::of_row(row));
+        timers.entry(Cow::Borrowed(&row.id), |_| Timer::of_row(row));
     }
     for event in &snapshot.events {
         let Some(status) = status_of(&event.event_type) else {
             continue;
         };
-        let payload: TimerEvent = event.as_payload();
-        if let Some(id) = payload.timer_id.as_deref() {
+        let payload: TimerEvent<'_> = event.as_payload();
+        if let Some(id) = payload.timer_id.0.clone() {
             timers
-                .entry(id, Timer::unheard_of)
+                .entry(id, |id| Timer::unheard_of(&id))
                 .overlay(event, &status, payload);
         }
     }
-    let mut timers = timers.into_values();
+    let mut timers: Vec<Timer> = timers.into_values().collect();
     timers.sort_by(|a, b| order(a).cmp(&order(b)));
     timers
 }

@@ -187,13 +187,17 @@ impl RunSnapshot {
         // Sorted here: where no index gives the order, a database would carry whole rows through
         // its sort.
         let mut tasks = rows.tasks.read(n)?;
-        arrange(&mut tasks, |a: &TaskRow, b| {
-            (a.available_at, a.created_at, &a.id).cmp(&(b.available_at, b.created_at, &b.id))
-        });
+        arrange(
+            &mut tasks,
+            |task: &TaskRow| (task.available_at, task.created_at),
+            |task| &task.id,
+        );
         let mut attempts = rows.attempts.read(n)?;
-        arrange(&mut attempts, |a: &AttemptRow, b| {
-            (a.attempt_number, a.started_at, &a.id).cmp(&(b.attempt_number, b.started_at, &b.id))
-        });
+        arrange(
+            &mut attempts,
+            |attempt: &AttemptRow| (attempt.attempt_number, attempt.started_at),
+            |attempt| &attempt.id,
+        );
         let timeline_entries = match timeline {
             TimelineCache::Whole => rows.timeline_entries.read(n)?,
             TimelineCache::Presence => Vec::new(),

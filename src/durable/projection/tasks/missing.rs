@@ -363,7 +363,7 @@ mod tests {
         let timer = Timer {
             sequence: Some(8),
             fire_at: Some(at(20)),
-            ..Timer::unheard_of("t".into())
+            ..Timer::unheard_of("t")
         };
         let due = |wait: &mut Wait| wait.deadline_at = Some(at(10));
         let fired = |wait: &mut Wait| {

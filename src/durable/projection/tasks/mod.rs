@@ -23,7 +23,7 @@ use crate::durable::{
     arrange::arrange,
     stored::{
         TaskRow, TaskStatus,
-        loose::{self, Text, Verbatim},
+        loose::{self, Str},
         payloads::task::TaskPayload,
     },
 };
@@ -131,10 +131,15 @@ pub struct Task {
 }
 
 impl Task {
-    /// Its place among others, as the engine compares them: in milliseconds, no time last.
-    pub fn turn(&self) -> (i64, i64, &str) {
+    /// Its place among others, as the engine compares them.
+    pub fn turn(&self) -> ((i64, i64), &str) {
+        (self.due(), &self.id)
+    }
+
+    /// In milliseconds, no time last.
+    fn due(&self) -> (i64, i64) {
         let late = |at: Option<DateTime<Utc>>| at.map_or(i64::MAX, millis);
-        (late(self.available_at), late(self.created_at), &self.id)
+        (late(self.available_at), late(self.created_at))
     }
 
     /// Nobody alive may take it: its marker is supported nowhere, and it could be taken now.
@@ -167,9 +172,7 @@ pub fn tasks(cx: Context<'_>, steps: Steps<'_>) -> Vec<Task> {
     let missing = missing::missing(cx, steps, &lookup, &all);
     all.reserve_exact(missing.len());
     all.extend(missing);
-    arrange(&mut all, |a, b| {
-        (rank(a), a.turn()).cmp(&(rank(b), b.turn()))
-    });
+    arrange(&mut all, |task| (rank(task), task.due()), |task| &task.id);
     all
 }
 
@@ -206,7 +209,7 @@ impl<'a> Lookup<'a> {
 }
 
 /// What a task's payload says it is for.
-pub fn payload_of(row: &TaskRow) -> TaskPayload {
+pub fn payload_of(row: &TaskRow) -> TaskPayload<'_> {
     loose::read(row.payload.0.as_deref())
 }
 
@@ -255,37 +258,36 @@ fn real(
         last_error: row.last_error.clone(),
         connection: row.connection.clone(),
         queue: row.queue.clone(),
-        activity_execution_id: payload.activity_execution_id.0.clone(),
+        activity_execution_id: payload.activity_execution_id.owned(),
         activity_type: activity.and_then(|activity| activity.r#type.clone()),
         activity_class: activity.and_then(|activity| activity.class.clone()),
-        retry_of_task_id: payload.retry_of_task_id.0.clone(),
-        retry_after_attempt_id: payload.retry_after_attempt_id.0.clone(),
+        retry_of_task_id: payload.retry_of_task_id.owned(),
+        retry_after_attempt_id: payload.retry_after_attempt_id.owned(),
         retry_after_attempt: payload.retry_after_attempt.get(),
         retry_backoff_seconds: payload.retry_backoff_seconds.get(),
         retry_max_attempts: payload.max_attempts.get(),
-        retry_policy: policies.get(Verbatim::of(&payload.retry_policy)),
-        timer_id: payload.timer_id.0.clone(),
+        retry_policy: policies.get(payload.retry_policy),
+        timer_id: payload.timer_id.owned(),
         timer_sequence: timer.and_then(|timer| timer.sequence),
         timer_fire_at: timer.and_then(|timer| timer.fire_at),
-        condition_wait_id: payload.condition_wait_id.0.clone(),
-        condition_key: payload.condition_key.0.clone(),
-        condition_definition_fingerprint: payload.condition_definition_fingerprint.0.clone(),
-        signal_wait_id: payload.signal_wait_id.0.clone(),
-        signal_name: payload.signal_name.0.clone(),
-        workflow_wait_kind: payload.workflow_wait_kind.0.clone(),
-        workflow_open_wait_id: payload.open_wait_id.0.clone(),
-        workflow_resume_source_kind: payload.resume_source_kind.0.clone(),
-        workflow_resume_source_id: payload.resume_source_id.0.clone(),
-        workflow_update_id: payload.workflow_update_id.0.clone(),
-        workflow_signal_id: payload.workflow_signal_id.0.clone(),
-        workflow_command_id: payload.workflow_command_id.0.clone(),
+        condition_wait_id: payload.condition_wait_id.owned(),
+        condition_key: payload.condition_key.owned(),
+        condition_definition_fingerprint: payload.condition_definition_fingerprint.owned(),
+        signal_wait_id: payload.signal_wait_id.owned(),
+        signal_name: payload.signal_name.owned(),
+        workflow_wait_kind: payload.workflow_wait_kind.owned(),
+        workflow_open_wait_id: payload.open_wait_id.owned(),
+        workflow_resume_source_kind: payload.resume_source_kind.owned(),
+        workflow_resume_source_id: payload.resume_source_id.owned(),
+        workflow_update_id: payload.workflow_update_id.owned(),
+        workflow_signal_id: payload.workflow_signal_id.owned(),
+        workflow_command_id: payload.workflow_command_id.owned(),
         workflow_sequence: payload.workflow_sequence.get(),
-        child_call_id: payload.child_call_id.0.clone(),
+        child_call_id: payload.child_call_id.owned(),
         child_workflow_run_id: payload
             .child_workflow_run_id
-            .0
-            .clone()
-            .or_else(|| payload.resume_source_id.0.clone().filter(|_| of_child)),
+            .owned()
+            .or_else(|| payload.resume_source_id.owned().filter(|_| of_child)),
         replay_blocked,
         created_at: row.created_at,
         updated_at: row.updated_at,
@@ -300,8 +302,8 @@ fn real(
 }
 
 /// Why replay is blocked, as the payload tells it.
-fn block_details(task: &mut Task, payload: &TaskPayload) {
-    let text = |text: &Text| text.0.clone();
+fn block_details(task: &mut Task, payload: &TaskPayload<'_>) {
+    let text = Str::owned;
     *task = Task {
         replay_blocked_reason: text(&payload.replay_blocked_reason),
         replay_blocked_workflow_sequence: payload.replay_blocked_workflow_sequence.get(),

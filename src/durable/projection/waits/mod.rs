@@ -115,7 +115,7 @@ impl Wait {
 
 /// All waits of a run in the engine's order: open ones first, then by when they began.
 pub fn assemble(mut waits: Vec<Wait>) -> Vec<Wait> {
-    arrange(&mut waits, |a, b| order(a).cmp(&order(b)));
+    arrange(&mut waits, place, |wait| &wait.id);
     waits
 }
 
@@ -126,6 +126,11 @@ pub fn open_wait_count(waits: &[Wait]) -> usize {
 
 /// The engine compares milliseconds, and puts a wait without a beginning last.
 pub fn order(wait: &Wait) -> (u8, i64, &str) {
+    let (rank, opened) = place(wait);
+    (rank, opened, &wait.id)
+}
+
+fn place(wait: &Wait) -> (u8, i64) {
     (
         match wait.status {
             "open" => 0,
@@ -134,7 +139,6 @@ pub fn order(wait: &Wait) -> (u8, i64, &str) {
             _ => 3,
         },
         wait.opened_at.map_or(i64::MAX, millis),
-        &wait.id,
     )
 }
 

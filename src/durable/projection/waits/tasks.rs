@@ -1,13 +1,13 @@
 //! Which task stands behind a wait, when several do or did.
 
-use std::{cmp::Reverse, collections::HashMap};
+use std::{borrow::Cow, cmp::Reverse, collections::HashMap};
 
 use super::Wait;
 use crate::durable::{
     projection::context::millis,
     stored::{
         TaskRow, TaskStatus, TaskType,
-        loose::{self, Text},
+        loose::{self, Str},
         payloads::task::TaskNames,
     },
 };
@@ -20,10 +20,10 @@ pub fn preferred_task<'a>(candidates: impl Iterator<Item = &'a TaskRow>) -> Opti
 /// The preferred task of each thing that a key of the payloads names, of tasks of one type or any.
 pub fn preferred_tasks<'a>(
     tasks: &'a [TaskRow],
-    key: fn(TaskNames) -> Text,
+    key: for<'t> fn(TaskNames<'t>) -> Str<'t>,
     task_type: Option<&TaskType>,
-) -> HashMap<String, &'a TaskRow> {
-    let mut preferred: HashMap<String, &TaskRow> = HashMap::new();
+) -> HashMap<Cow<'a, str>, &'a TaskRow> {
+    let mut preferred: HashMap<Cow<'_, str>, &TaskRow> = HashMap::new();
     for task in tasks {
         if task_type.is_some_and(|wanted| *wanted != task.task_type) {
             continue;
@@ -43,7 +43,7 @@ pub fn preferred_tasks<'a>(
 }
 
 /// What the task's payload names.
-pub fn names(task: &TaskRow) -> TaskNames {
+pub fn names(task: &TaskRow) -> TaskNames<'_> {
     loose::read(task.payload.0.as_deref())
 }
 

@@ -3,12 +3,12 @@
 use serde::Deserialize;
 
 use super::parallel::grouped;
-use crate::durable::stored::loose::{Any, Int, Text, Time};
+use crate::durable::stored::loose::{Any, Int, Str, Text, Time};
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct TimerEvent {
-    pub timer_id: Text,
+#[serde(default, bound(deserialize = "'de: 'a"))]
+pub struct TimerEvent<'a> {
+    pub timer_id: Str<'a>,
     pub sequence: Int,
     pub delay_seconds: Int,
     pub fire_at: Time,
@@ -29,4 +29,4 @@ pub struct TimerEvent {
     pub parallel_group_path: Any,
 }
 
-grouped!(TimerEvent);
+grouped!(TimerEvent<'_>);
