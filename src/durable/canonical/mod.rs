@@ -224,7 +224,7 @@ fn decimal(text: &mut [u8; 20], mut n: usize) -> &[u8] {
     }
 }
 
-fn write_integer(out: &mut Vec<u8>, n: i64) {
+pub fn write_integer(out: &mut Vec<u8>, n: i64) {
     if n < 0 {
         out.push(b'-');
     }
@@ -268,7 +268,7 @@ fn write_float(out: &mut Vec<u8>, n: f64) {
 }
 
 /// A quoted string, pure ASCII: what is beyond is escaped, a slash is not.
-fn write_text(out: &mut Vec<u8>, text: &str) {
+pub fn write_text(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     let mut rest = text;
     loop {

@@ -1,45 +1,28 @@
 //! One entry of each list of a bundle, from the row or the projected value it stands for.
 
-use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::entry::{Other, Written, entry};
 use crate::durable::{
-    payload,
+    canonical, payload,
     projection::{
-        activities::{Activity, Stored},
+        activities::{Activity, Encoded},
         attempts::Attempt,
         command_context,
         commands::{self, CommandPayload},
         context::stamp,
         failures::Failure,
         lineage::Relative,
-        parallel::ParallelGroup,
         validation_errors,
+        waits::{OfKind, Wait},
     },
     stored::{
-        CommandRow, ExecutionRow, HistoryEvent, RunRow, SignalRow, TaskRow, UpdateRow, loose::Raw,
+        ActivityStatus, AttemptStatus, CommandRow, ExecutionRow, HistoryEvent, RunRow, SignalRow,
+        TaskRow, UpdateRow,
+        loose::{Raw, Verbatim},
         payloads::command::CommandContext,
     },
 };
-
-/// An entry of these keys, written without a tree of it in memory.
-macro_rules! entry {
-    ($($key:ident: $value:expr,)*) => {{
-        #[expect(non_camel_case_types, reason = "each key has a type of its own")]
-        let entry = {
-            #[derive(serde::Serialize)]
-            struct Entry<$($key),*> {
-                $($key: $key),*
-            }
-            Entry {
-                $($key: $value),*
-            }
-        };
-        entry
-    }};
-}
-
-pub(super) use entry;
 
 /// How deep a stored value may nest to be carried as such: with what the bundle is around it, no
 /// common reader gives up.
@@ -89,74 +72,74 @@ pub fn command(row: &CommandRow) -> Value {
     out
 }
 
-pub fn signal(row: &SignalRow) -> impl Serialize {
-    entry! {
-        applied_at: row.applied_at.map(stamp),
-        arguments: payload::stored(row.arguments.as_deref()),
-        closed_at: row.closed_at.map(stamp),
-        command_id: &row.workflow_command_id,
-        command_sequence: &row.command_sequence,
-        id: &row.id,
-        name: &row.signal_name,
-        outcome: &row.outcome,
-        payload_codec: &row.payload_codec,
-        received_at: row.received_at.map(stamp),
-        rejected_at: row.rejected_at.map(stamp),
-        rejection_reason: &row.rejection_reason,
-        requested_run_id: &row.requested_workflow_run_id,
-        resolved_run_id: &row.resolved_workflow_run_id,
-        signal_wait_id: &row.signal_wait_id,
-        status: &row.status,
-        target_scope: &row.target_scope,
-        validation_errors: validation_errors::of_column(row.validation_errors.as_ref()),
-        workflow_sequence: &row.workflow_sequence,
-    }
+pub fn signal(row: &SignalRow) -> Value {
+    json!({
+        "applied_at": row.applied_at.map(stamp),
+        "arguments": payload::stored(row.arguments.as_deref()),
+        "closed_at": row.closed_at.map(stamp),
+        "command_id": row.workflow_command_id,
+        "command_sequence": row.command_sequence,
+        "id": row.id,
+        "name": row.signal_name,
+        "outcome": row.outcome,
+        "payload_codec": row.payload_codec,
+        "received_at": row.received_at.map(stamp),
+        "rejected_at": row.rejected_at.map(stamp),
+        "rejection_reason": row.rejection_reason,
+        "requested_run_id": row.requested_workflow_run_id,
+        "resolved_run_id": row.resolved_workflow_run_id,
+        "signal_wait_id": row.signal_wait_id,
+        "status": row.status,
+        "target_scope": row.target_scope,
+        "validation_errors": validation_errors::of_column(row.validation_errors.as_ref()),
+        "workflow_sequence": row.workflow_sequence,
+    })
 }
 
-pub fn update(row: &UpdateRow) -> impl Serialize {
-    entry! {
-        accepted_at: row.accepted_at.map(stamp),
-        applied_at: row.applied_at.map(stamp),
-        arguments: payload::stored(row.arguments.as_deref()),
-        closed_at: row.closed_at.map(stamp),
-        command_id: &row.workflow_command_id,
-        command_sequence: &row.command_sequence,
-        failure_id: &row.failure_id,
-        id: &row.id,
-        name: &row.update_name,
-        outcome: &row.outcome,
-        payload_codec: &row.payload_codec,
-        rejected_at: row.rejected_at.map(stamp),
-        rejection_reason: &row.rejection_reason,
-        result: payload::stored(row.result.as_deref()),
-        status: &row.status,
-        validation_errors: validation_errors::of_column(row.validation_errors.as_ref()),
-        workflow_sequence: &row.workflow_sequence,
-    }
+pub fn update(row: &UpdateRow) -> Value {
+    json!({
+        "accepted_at": row.accepted_at.map(stamp),
+        "applied_at": row.applied_at.map(stamp),
+        "arguments": payload::stored(row.arguments.as_deref()),
+        "closed_at": row.closed_at.map(stamp),
+        "command_id": row.workflow_command_id,
+        "command_sequence": row.command_sequence,
+        "failure_id": row.failure_id,
+        "id": row.id,
+        "name": row.update_name,
+        "outcome": row.outcome,
+        "payload_codec": row.payload_codec,
+        "rejected_at": row.rejected_at.map(stamp),
+        "rejection_reason": row.rejection_reason,
+        "result": payload::stored(row.result.as_deref()),
+        "status": row.status,
+        "validation_errors": validation_errors::of_column(row.validation_errors.as_ref()),
+        "workflow_sequence": row.workflow_sequence,
+    })
 }
 
-pub fn task(row: &TaskRow) -> impl Serialize {
+pub fn task(row: &TaskRow) -> impl Written {
     entry! {
-        attempt_count: &row.attempt_count,
-        available_at: row.available_at.map(stamp),
-        compatibility: &row.compatibility,
-        connection: &row.connection,
-        created_at: row.created_at.map(stamp),
-        id: &row.id,
-        last_claim_error: &row.last_claim_error,
-        last_claim_failed_at: row.last_claim_failed_at.map(stamp),
-        last_dispatch_attempt_at: row.last_dispatch_attempt_at.map(stamp),
-        last_dispatch_error: &row.last_dispatch_error,
-        last_dispatched_at: row.last_dispatched_at.map(stamp),
-        lease_expires_at: row.lease_expires_at.map(stamp),
-        lease_owner: &row.lease_owner,
-        leased_at: row.leased_at.map(stamp),
-        payload: raw(&row.payload).unwrap_or_else(empty),
-        queue: &row.queue,
-        repair_available_at: row.repair_available_at.map(stamp),
-        repair_count: &row.repair_count,
-        status: &row.status,
-        r#type: &row.task_type,
+        "attempt_count": row.attempt_count,
+        "available_at": row.available_at,
+        "compatibility": row.compatibility,
+        "connection": row.connection,
+        "created_at": row.created_at,
+        "id": row.id,
+        "last_claim_error": row.last_claim_error,
+        "last_claim_failed_at": row.last_claim_failed_at,
+        "last_dispatch_attempt_at": row.last_dispatch_attempt_at,
+        "last_dispatch_error": row.last_dispatch_error,
+        "last_dispatched_at": row.last_dispatched_at,
+        "lease_expires_at": row.lease_expires_at,
+        "lease_owner": row.lease_owner,
+        "leased_at": row.leased_at,
+        "payload": Document(&row.payload),
+        "queue": row.queue,
+        "repair_available_at": row.repair_available_at,
+        "repair_count": row.repair_count,
+        "status": row.status.as_str(),
+        "type": row.task_type.as_str(),
     }
 }
 
@@ -170,81 +153,126 @@ pub fn codec_of<'a>(activity: &'a Activity, row: Option<&'a ExecutionRow>) -> Op
 pub fn activity<'a>(
     activity: &'a Activity,
     row: Option<&'a ExecutionRow>,
-) -> impl Serialize + use<'a> {
-    let Stored {
-        payload_codec: _,
-        arguments,
-        result,
-        closed_at,
-    } = &activity.stored;
-    let attempts: Vec<_> = activity
-        .attempts
-        .iter()
-        .map(|attempt| self::attempt(&activity.id, attempt))
-        .collect();
-    let or_row = |own: &Option<String>, of_row: fn(&ExecutionRow) -> Option<&String>| {
-        own.clone().or_else(|| row.and_then(of_row).cloned())
+) -> impl Written + use<'a> {
+    let stored = &activity.stored;
+    let or_row = move |own: &'a Option<String>, of_row: fn(&ExecutionRow) -> Option<&str>| {
+        own.as_deref().or_else(|| of_row(row?))
     };
-    let ParallelGroup {
-        parallel_group_kind,
-        parallel_group_id,
-        parallel_group_base_sequence,
-        parallel_group_size,
-        parallel_group_index,
-        parallel_group_path,
-    } = &activity.group;
+    let group = &activity.group;
     entry! {
-        activity_class: or_row(&activity.class, |row| Some(&row.activity_class)),
-        activity_type: or_row(&activity.r#type, |row| Some(&row.activity_type)),
-        arguments: arguments.stored().or_else(|| payload::stored(row?.arguments.as_deref())),
-        attempt_count: &activity.attempt_count,
-        attempts: attempts,
-        closed_at: activity.closed_at.or(*closed_at).map(stamp),
-        connection: or_row(&activity.connection, |row| row.connection.as_ref()),
-        created_at: activity.created_at.map(stamp),
-        current_attempt_id: &activity.attempt_id,
-        diagnostic_only: &activity.diagnostic_only,
-        execution_mode: &activity.execution_mode,
-        history_authority: &activity.history_authority,
-        history_event_types: &activity.history_event_types,
-        history_unsupported_reason: &activity.history_unsupported_reason,
-        id: &activity.id,
-        idempotency_key: &activity.idempotency_key,
-        last_heartbeat_at: activity.last_heartbeat_at.map(stamp),
-        last_heartbeat_progress: &activity.last_heartbeat_progress,
-        local_activity: &activity.local_activity,
-        parallel_group_base_sequence: parallel_group_base_sequence,
-        parallel_group_id: parallel_group_id,
-        parallel_group_index: parallel_group_index,
-        parallel_group_kind: parallel_group_kind,
-        parallel_group_path: parallel_group_path,
-        parallel_group_size: parallel_group_size,
-        payload_codec: codec_of(activity, row),
-        queue: or_row(&activity.queue, |row| row.queue.as_ref()),
-        result: result.stored(),
-        retry_policy: &activity.retry_policy,
-        row_status: &activity.row_status,
-        sequence: activity.sequence.or_else(|| row.map(|row| row.sequence)),
-        source_status: activity.row_status.as_ref().unwrap_or(&activity.status),
-        started_at: activity.started_at.map(stamp),
-        status: &activity.status,
+        "activity_class": or_row(&activity.class, |row| Some(&row.activity_class)),
+        "activity_type": or_row(&activity.r#type, |row| Some(&row.activity_type)),
+        "arguments": match stored.arguments {
+            Encoded::None => row.and_then(|row| row.arguments.as_deref()).map_or(Encoded::None, Encoded::Column),
+            told => told,
+        },
+        "attempt_count": activity.attempt_count,
+        "attempts": Attempts(activity),
+        "closed_at": activity.closed_at.or(stored.closed_at),
+        "connection": or_row(&activity.connection, |row| row.connection.as_deref()),
+        "created_at": activity.created_at,
+        "current_attempt_id": activity.attempt_id,
+        "diagnostic_only": activity.diagnostic_only,
+        "execution_mode": activity.execution_mode,
+        "history_authority": activity.history_authority,
+        "history_event_types": Other(&activity.history_event_types),
+        "history_unsupported_reason": activity.history_unsupported_reason,
+        "id": activity.id,
+        "idempotency_key": activity.idempotency_key,
+        "last_heartbeat_at": activity.last_heartbeat_at,
+        "last_heartbeat_progress": activity.last_heartbeat_progress.as_ref().map(Other),
+        "local_activity": activity.local_activity,
+        "parallel_group_base_sequence": group.parallel_group_base_sequence,
+        "parallel_group_id": group.parallel_group_id,
+        "parallel_group_index": group.parallel_group_index,
+        "parallel_group_kind": group.parallel_group_kind,
+        "parallel_group_path": Other(&group.parallel_group_path),
+        "parallel_group_size": group.parallel_group_size,
+        "payload_codec": codec_of(activity, row),
+        "queue": or_row(&activity.queue, |row| row.queue.as_deref()),
+        "result": stored.result,
+        "retry_policy": activity.retry_policy,
+        "row_status": activity.row_status.as_ref().map(ActivityStatus::as_str),
+        "sequence": activity.sequence.or_else(|| row.map(|row| row.sequence)),
+        "source_status": activity.row_status.as_ref().unwrap_or(&activity.status).as_str(),
+        "started_at": activity.started_at,
+        "status": activity.status.as_str(),
     }
 }
 
-fn attempt<'a>(activity_id: &'a str, attempt: &'a Attempt) -> impl Serialize + use<'a> {
-    entry! {
-        activity_execution_id: activity_id,
-        attempt_number: &attempt.attempt_number,
-        closed_at: attempt.closed_at.map(stamp),
-        id: &attempt.id,
-        last_heartbeat_at: attempt.last_heartbeat_at.map(stamp),
-        last_heartbeat_progress: &attempt.last_heartbeat_progress,
-        lease_expires_at: attempt.lease_expires_at.map(stamp),
-        lease_owner: &attempt.lease_owner,
-        started_at: attempt.started_at.map(stamp),
-        status: &attempt.status,
-        workflow_task_id: &attempt.task_id,
+/// The tries of an activity.
+struct Attempts<'a>(&'a Activity<'a>);
+
+impl Written for Attempts<'_> {
+    fn write(&self, out: &mut Vec<u8>) {
+        let Activity { id, attempts, .. } = self.0;
+        let entries: Vec<_> = attempts.iter().map(|of| attempt(id, of)).collect();
+        entries.write(out);
     }
+}
+
+fn attempt<'a>(activity_id: &'a str, attempt: &'a Attempt) -> impl Written + use<'a> {
+    entry! {
+        "activity_execution_id": activity_id,
+        "attempt_number": attempt.attempt_number,
+        "closed_at": attempt.closed_at,
+        "id": attempt.id,
+        "last_heartbeat_at": attempt.last_heartbeat_at,
+        "last_heartbeat_progress": attempt.last_heartbeat_progress.as_ref().map(Other),
+        "lease_expires_at": attempt.lease_expires_at,
+        "lease_owner": attempt.lease_owner,
+        "started_at": attempt.started_at,
+        "status": attempt.status.as_ref().map(AttemptStatus::as_str),
+        "workflow_task_id": attempt.task_id,
+    }
+}
+
+/// A wait for an activity or a timer; of the others there are few.
+pub fn wait(out: &mut Vec<u8>, wait: &Wait) {
+    let OfKind::Step {
+        diagnostic_only,
+        row_status,
+        group,
+    } = &wait.of_kind
+    else {
+        return canonical::write(out, wait);
+    };
+    let entry = entry! {
+        "command_id": wait.command_id,
+        "command_outcome": wait.command_outcome,
+        "command_sequence": wait.command_sequence,
+        "command_status": wait.command_status,
+        "deadline_at": wait.deadline_at,
+        "diagnostic_only": *diagnostic_only,
+        "external_only": wait.external_only,
+        "history_authority": wait.history_authority,
+        "history_unsupported_reason": wait.history_unsupported_reason,
+        "id": wait.id,
+        "kind": wait.kind,
+        "opened_at": wait.opened_at,
+        "parallel_group_base_sequence": group.parallel_group_base_sequence,
+        "parallel_group_id": group.parallel_group_id,
+        "parallel_group_index": group.parallel_group_index,
+        "parallel_group_kind": group.parallel_group_kind,
+        "parallel_group_path": Other(&group.parallel_group_path),
+        "parallel_group_size": group.parallel_group_size,
+        "resolved_at": wait.resolved_at,
+        "resume_source_id": wait.resume_source_id,
+        "resume_source_kind": wait.resume_source_kind,
+        "row_status": row_status,
+        "sequence": wait.sequence,
+        "source_status": wait.source_status,
+        "status": wait.status,
+        "summary": wait.summary,
+        "target_name": wait.target_name,
+        "target_type": wait.target_type,
+        "task_backed": wait.task_backed,
+        "task_id": wait.task_id,
+        "task_status": wait.task_status,
+        "task_type": wait.task_type,
+        "timeout_fired_at": wait.timeout_fired_at,
+    };
+    entry.write(out);
 }
 
 /// A projected timer; an export does not say what it ran in parallel with.
@@ -317,11 +345,37 @@ pub fn link(run: &RunRow, relative: &Relative, end: End) -> Value {
     })
 }
 
-fn raw(stored: &Raw) -> Option<Value> {
-    let text = stored.0.as_deref()?;
-    let value = stored.value().filter(|value| nests_within(value, DEEPEST));
-    let value = value.unwrap_or_else(|| text.into());
-    (!value.is_null()).then_some(value)
+/// A stored document. What is no JSON, or nests too deep, is carried as its text; none at all is
+/// an empty one.
+struct Document<'a>(&'a Raw);
+
+impl Written for Document<'_> {
+    fn write(&self, out: &mut Vec<u8>) {
+        let Some(text) = self.0.0.as_deref() else {
+            return out.extend_from_slice(b"[]");
+        };
+        if text.trim() != "null" && canonical::write_shallow(out, text.as_bytes()).is_ok() {
+            return;
+        }
+        let value = self.0.value().filter(|value| nests_within(value, DEEPEST));
+        let value = value.unwrap_or_else(|| text.into());
+        canonical::write(out, &if value.is_null() { empty() } else { value });
+    }
+}
+
+/// A payload as it stands in its row or its event, references opened.
+impl Written for Encoded<'_> {
+    fn write(&self, out: &mut Vec<u8>) {
+        let written = match self {
+            Self::Key(Verbatim(Some(text)), _) if !payload::may_refer(text) => {
+                canonical::write_shallow(out, text.as_bytes()).is_ok()
+            }
+            _ => false,
+        };
+        if !written {
+            canonical::write(out, &self.stored());
+        }
+    }
 }
 
 fn nests_within(value: &Value, most: usize) -> bool {

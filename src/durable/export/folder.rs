@@ -9,10 +9,11 @@ use std::{
 };
 
 use chrono::{DateTime, Utc};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     Policy, entries,
+    entry::Written as _,
     head::AVRO,
     hide::{Hidden, Hide},
     redaction::Slot,
@@ -20,7 +21,6 @@ use super::{
     timeline_entry::timeline_entry,
 };
 use crate::durable::{
-    canonical,
     engine_config::EngineConfig,
     projection::{
         Context, activities, children, failures::Failure, projected::ById, related::Related,
@@ -58,9 +58,11 @@ impl Folded {
     pub fn push_task(&mut self, hide: Hide<'_>, task: &TaskRow) -> io::Result<()> {
         let entry = entries::task(task);
         if !hide.touches(Slot::TaskPayload) {
-            return self.tasks.push((), &entry);
+            return self.tasks.push_with((), |out| entry.write(out));
         }
-        let mut entry = json!(entry);
+        let mut text = Vec::new();
+        entry.write(&mut text);
+        let mut entry: Value = serde_json::from_slice(&text)?;
         let path = format!("tasks.{}.payload", self.tasks.len());
         hide.redact_key(Slot::TaskPayload, &mut entry, "payload", || path);
         self.tasks.push((), &entry)
@@ -70,7 +72,7 @@ impl Folded {
         for wait in waits {
             let (rank, opened, id) = waits::order(wait);
             let key = (i64::from(rank), opened, 0, id.to_owned());
-            self.waits.push(key, wait)?;
+            self.waits.push_with(key, |out| entries::wait(out, wait))?;
         }
         Ok(())
     }
@@ -177,9 +179,8 @@ impl Folder {
             let entry = entries::activity(activity, row);
             folded.avro_activity |= entries::codec_of(activity, row) == Some(AVRO);
             let (sequence, created, id) = activities::order(activity);
-            folded
-                .activities
-                .push((sequence, created, 0, id.to_owned()), &entry)?;
+            let key = (sequence, created, 0, id.to_owned());
+            folded.activities.push_with(key, |out| entry.write(out))?;
         }
         let timers = timers::timers(cx);
         let timer_waits = waits::steps::timer_waits(cx, &timers, &self.condition_timers);
@@ -217,13 +218,13 @@ impl Folder {
             if hide.0.is_none() {
                 timeline.push_with(*at, |out| {
                     let start = out.len();
-                    canonical::write(out, &told);
+                    told.write(out);
                     same(&out[start..]);
                 })?;
                 continue;
             }
             let mut text = Vec::new();
-            canonical::write(&mut text, &told);
+            told.write(&mut text);
             same(&text);
             let mut entry = json!(entry);
             let hidden = hide.redact_entry(&mut entry, *at as usize);

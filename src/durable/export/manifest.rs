@@ -1,14 +1,25 @@
 //! How each payload of a bundle is encoded, so that it can be read without the engine.
 
-use serde::Serialize;
+use std::{io::Write as _, sync::LazyLock};
+
 use serde_json::{Value, json};
 
-use super::{entries::entry, head::AVRO, seal::hex};
+use super::{
+    entry::{Canonical, Written, entry},
+    head::AVRO,
+    seal::hex,
+};
 use crate::durable::php;
 
 /// The engine's one value schema, as it is fingerprinted.
 pub const VALUE_SCHEMA: &str = r#"{"type":"record","name":"Value","namespace":"durable_workflow.protocol","fields":[{"name":"value","type":["null",{"type":"record","name":"BooleanValue","fields":[{"name":"boolean","type":"boolean"}]},{"type":"record","name":"LongValue","fields":[{"name":"long","type":"long"}]},{"type":"record","name":"DoubleValue","fields":[{"name":"double","type":"double"}]},{"type":"record","name":"BytesValue","fields":[{"name":"bytes","type":"bytes"}]},{"type":"record","name":"StringValue","fields":[{"name":"string","type":"string"}]},{"type":"record","name":"ArrayValue","fields":[{"name":"items","type":{"type":"array","items":"Value"}}]},{"type":"record","name":"MapValue","fields":[{"name":"entries","type":{"type":"map","values":"Value"}}]}]}]}"#;
 pub const FINGERPRINT: &str = "e2a33dff55802237";
+/// The schema as it stands in a bundle, where nearly every payload repeats it.
+static WRITTEN_SCHEMA: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let mut out = Vec::new();
+    VALUE_SCHEMA.write(&mut out);
+    out
+});
 const ENCODING: &str = "base64-avro-single-object";
 
 /// `codec_schemas` of a bundle in which something is encoded as Avro.
@@ -53,6 +64,13 @@ impl std::fmt::Display for Path {
             Self::Fixed(path) => f.write_str(path),
             Self::At(list, n, rest) => write!(f, "{list}.{n}.{rest}"),
         }
+    }
+}
+
+impl Written for Path {
+    fn write(&self, out: &mut Vec<u8>) {
+        // No part of a path needs an escape.
+        let _ = write!(out, "\"{self}\"");
     }
 }
 
@@ -163,7 +181,7 @@ impl Entry {
         self.first().strip_prefix(&[0xc3, 0x01])
     }
 
-    pub fn value(&self) -> impl Serialize {
+    pub fn written(&self) -> impl Written {
         let encoding = if self.external {
             "external-storage-reference"
         } else {
@@ -179,16 +197,16 @@ impl Entry {
         let prefix = self.first().get(..2).unwrap_or(self.first());
         let known = self.firsts > 0 && self.diagnostic.is_none();
         entry! {
-            available: self.available,
-            avro_framing: self.fingerprint().map(|_| "single_object"),
-            avro_prefix_hex: (!prefix.is_empty()).then(|| hex(prefix)),
-            codec: self.codec(),
-            diagnostic: self.diagnostic,
-            encoding: encoding,
-            path: self.path.to_string(),
-            redacted: self.redacted,
-            writer_schema: known.then_some(VALUE_SCHEMA),
-            writer_schema_fingerprint: self.fingerprint()
+            "available": self.available,
+            "avro_framing": self.fingerprint().map(|_| "single_object"),
+            "avro_prefix_hex": (!prefix.is_empty()).then(|| hex(prefix)),
+            "codec": self.codec(),
+            "diagnostic": self.diagnostic,
+            "encoding": encoding,
+            "path": self.path,
+            "redacted": self.redacted,
+            "writer_schema": known.then_some(Canonical(&WRITTEN_SCHEMA)),
+            "writer_schema_fingerprint": self.fingerprint()
                 .map(|fingerprint| format!("crc64-avro:{}", hex(fingerprint))),
         }
     }
@@ -206,7 +224,9 @@ mod tests {
 
     fn told(codec: Option<&str>, value: &Value) -> Value {
         let entry = Entry::new(Path::Fixed("here"), codec, value, false);
-        serde_json::to_value(entry.value()).unwrap()
+        let mut text = Vec::new();
+        entry.written().write(&mut text);
+        serde_json::from_slice(&text).unwrap()
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 mod apart;
 mod entries;
+mod entry;
 mod events;
 mod fold;
 mod folder;

@@ -54,7 +54,7 @@ impl Export<'_> {
             ),
         ];
         for entry in of_run.iter().chain(&told.manifest) {
-            self.writer.item(&entry.value());
+            self.writer.entry(&entry.written());
             self.flow().await?;
         }
         for n in 0..self.head.commands.len() {
@@ -109,7 +109,7 @@ impl Export<'_> {
         for (slot, key) in slots {
             let redacted = self.hide.touches(*slot);
             let noted = Entry::new(Path::At(list, n, key), codec, &entry[*key], redacted);
-            self.writer.item(&noted.value());
+            self.writer.entry(&noted.written());
         }
         self.flow().await
     }

@@ -151,7 +151,7 @@ impl Export<'_> {
             .head
             .signals
             .get(n)
-            .map_or(Value::Null, |row| json!(entries::signal(row)));
+            .map_or(Value::Null, entries::signal);
         let path = || format!("signals.{n}.arguments");
         self.hide
             .redact_key(Slot::SignalArguments, &mut signal, "arguments", path);
@@ -177,7 +177,7 @@ impl Export<'_> {
             .head
             .updates
             .get(n)
-            .map_or(Value::Null, |row| json!(entries::update(row)));
+            .map_or(Value::Null, entries::update);
         for (slot, key) in [
             (Slot::UpdateArguments, "arguments"),
             (Slot::UpdateResult, "result"),

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::entry::Written;
 use crate::durable::canonical;
 
 /// How much text leaves at once.
@@ -34,6 +35,11 @@ impl Writer {
     pub fn item(&mut self, value: &(impl Serialize + ?Sized)) {
         self.comma();
         canonical::write(&mut self.out, value);
+    }
+
+    pub fn entry(&mut self, entry: &impl Written) {
+        self.comma();
+        entry.write(&mut self.out);
     }
 
     /// An item whose canonical text is known.

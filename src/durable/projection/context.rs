@@ -23,12 +23,23 @@ pub fn ts<S: Serializer>(at: &Option<DateTime<Utc>>, serializer: S) -> Result<S:
 
 /// A moment as the engine's detail writes it: `2026-11-15T23:33:06.060725Z`.
 pub fn stamp(at: DateTime<Utc>) -> String {
-    plain_stamp(at).unwrap_or_else(|| at.to_rfc3339_opts(SecondsFormat::Micros, true))
+    match plain_stamp(at) {
+        Some(text) => str::from_utf8(&text).unwrap_or_default().to_owned(),
+        None => at.to_rfc3339_opts(SecondsFormat::Micros, true),
+    }
+}
+
+/// The same, appended.
+pub fn write_stamp(out: &mut Vec<u8>, at: DateTime<Utc>) {
+    match plain_stamp(at) {
+        Some(text) => out.extend_from_slice(&text),
+        None => out.extend_from_slice(stamp(at).as_bytes()),
+    }
 }
 
 /// The same of a year of four digits and a second that is no leap second: a long run has hundreds
 /// of thousands of them, and chrono takes its time.
-fn plain_stamp(at: DateTime<Utc>) -> Option<String> {
+fn plain_stamp(at: DateTime<Utc>) -> Option<[u8; 27]> {
     let year = u32::try_from(at.year())
         .ok()
         .filter(|year| *year < 10_000)?;
@@ -48,7 +59,7 @@ fn plain_stamp(at: DateTime<Utc>) -> Option<String> {
             number /= 10;
         }
     }
-    str::from_utf8(&text).ok().map(str::to_owned)
+    Some(text)
 }
 
 /// A moment as the engine's list item writes it: `2026-11-15T23:33:06+00:00`.

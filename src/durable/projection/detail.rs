@@ -41,7 +41,7 @@ pub struct Detail<'a> {
     waits: &'a [Wait],
     tasks: &'a [Task],
     timeline_projection_source: &'static str,
-    timeline: Vec<timeline::Entry>,
+    timeline: Vec<timeline::Entry<'a>>,
     timeline_total_count: usize,
     timers_projection_source: &'static str,
     timers_projection_rebuild_reasons: Vec<&'static str>,

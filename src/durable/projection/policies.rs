@@ -6,29 +6,44 @@ use std::{collections::HashMap, ops::Deref, sync::Arc};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use crate::durable::stored::loose::Verbatim;
+use crate::durable::{canonical, stored::loose::Verbatim};
 
 /// One value for all that have the same policy.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RetryPolicy(Arc<Value>);
+pub struct RetryPolicy(Arc<Known>);
+
+#[derive(Debug, PartialEq)]
+struct Known {
+    value: Value,
+    canonical: Vec<u8>,
+}
+
+impl RetryPolicy {
+    /// Its text in a bundle: every event of an activity repeats it there.
+    pub fn canonical(&self) -> &[u8] {
+        &self.0.canonical
+    }
+}
 
 impl Deref for RetryPolicy {
     type Target = Value;
 
     fn deref(&self) -> &Value {
-        &self.0
+        &self.0.value
     }
 }
 
 impl From<Value> for RetryPolicy {
     fn from(value: Value) -> Self {
-        Self(Arc::new(value))
+        let mut canonical = Vec::new();
+        canonical::write(&mut canonical, &value);
+        Self(Arc::new(Known { value, canonical }))
     }
 }
 
 impl Serialize for RetryPolicy {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
+        self.0.value.serialize(serializer)
     }
 }
 

@@ -70,7 +70,7 @@ pub fn same_wait(stored: &WaitEntry, recomputed: &[u8]) -> bool {
 /// `timeline_projection_source`. With a limit the engine trusts what is stored.
 pub fn timeline(
     snapshot: &RunSnapshot,
-    recomputed: &[Entry],
+    recomputed: &[Entry<'_>],
     limit: Option<usize>,
 ) -> &'static str {
     match limit {

@@ -1,32 +1,41 @@
 //! The activity an event is about, as it stood then.
 
+use std::borrow::Cow;
+
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use serde_json::Value;
 
+use super::{Words, filled};
 use crate::durable::{
-    projection::{context::ts, failures::Failure, parallel::GroupStep, progress::Progress},
+    projection::{
+        context::ts,
+        failures::Failure,
+        parallel::GroupStep,
+        policies::{Policies, RetryPolicy},
+        progress::Progress,
+    },
     stored::{
         EventType, ExecutionRow, HistoryEvent,
+        loose::Verbatim,
         payloads::timeline::{ActivitySnapshot, TimelineEvent},
     },
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Activity {
-    pub id: Option<String>,
-    pub idempotency_key: Option<String>,
+pub struct Activity<'a> {
+    pub id: Words<'a>,
+    pub idempotency_key: Words<'a>,
     pub sequence: Option<i64>,
     #[serde(rename = "type")]
-    pub activity_type: Option<String>,
-    pub class: Option<String>,
+    pub activity_type: Words<'a>,
+    pub class: Words<'a>,
     pub parallel_group_path: Vec<GroupStep>,
-    pub attempt_id: Option<String>,
-    pub status: Option<String>,
+    pub attempt_id: Words<'a>,
+    pub status: Words<'a>,
     pub attempt_count: i64,
-    pub retry_policy: Option<Value>,
-    pub connection: Option<String>,
-    pub queue: Option<String>,
+    pub retry_policy: Option<RetryPolicy>,
+    pub connection: Words<'a>,
+    pub queue: Words<'a>,
     #[serde(serialize_with = "ts")]
     pub started_at: Option<DateTime<Utc>>,
     #[serde(serialize_with = "ts")]
@@ -36,13 +45,14 @@ pub struct Activity {
     pub last_heartbeat_progress: Option<Progress>,
 }
 
-impl Activity {
+impl<'a> Activity<'a> {
     pub(super) fn of(
         event: &HistoryEvent,
-        told: &TimelineEvent,
-        row: Option<&ExecutionRow>,
-        failure: Option<&Failure>,
+        told: &TimelineEvent<'a>,
+        row: Option<&'a ExecutionRow>,
+        failure: Option<&'a Failure>,
         group_path: &[GroupStep],
+        policies: &mut Policies,
     ) -> Option<Self> {
         let none = ActivitySnapshot::default();
         let kept = told.activity.as_deref();
@@ -58,13 +68,13 @@ impl Activity {
         let resolved = told.activity_execution_id.0.clone().or_else(|| {
             failure
                 .filter(|failure| failure.source_kind.as_deref() == Some("activity_execution"))
-                .and_then(|failure| failure.source_id.clone())
+                .and_then(|failure| failure.source_id.as_deref().map(Cow::Borrowed))
         });
         let status = kept
             .status
             .0
             .clone()
-            .or_else(|| status(&event.event_type).map(str::to_owned));
+            .or_else(|| status(&event.event_type).map(Cow::Borrowed));
         let began = kept.started_at.or(event
             .recorded_at
             .filter(|_| event.event_type == EventType::ActivityStarted));
@@ -94,34 +104,34 @@ impl Activity {
                 .0
                 .clone()
                 .or_else(|| told.activity_type.0.clone())
-                .or_else(|| row.map(|row| row.activity_type.clone())),
+                .or_else(|| row.map(|row| row.activity_type.as_str().into())),
             class: kept
                 .class
                 .0
                 .clone()
                 .or_else(|| told.activity_class.0.clone())
-                .or_else(|| row.map(|row| row.activity_class.clone())),
+                .or_else(|| row.map(|row| row.activity_class.as_str().into())),
             parallel_group_path: group_path.to_vec(),
             // The row knows the attempt of now; when scheduled there was none.
             attempt_id: kept.attempt_id.0.clone().or_else(|| {
                 row.filter(|_| !scheduled)
-                    .and_then(|row| row.current_attempt_id.clone())
-                    .filter(|id| !id.is_empty())
+                    .and_then(|row| filled(row.current_attempt_id.as_deref()))
             }),
-            status: status.or_else(|| row.map(|row| row.status.as_str().to_owned())),
-            retry_policy: container(kept.retry_policy.as_ref())
-                .or_else(|| container(told.retry_policy.as_ref()))
-                .or_else(|| row?.retry_policy.value()),
+            status: status.or_else(|| row.map(|row| row.status.as_str().into())),
+            retry_policy: policies
+                .get(kept.retry_policy.collection())
+                .or_else(|| policies.get(told.retry_policy.collection()))
+                .or_else(|| policies.get(Verbatim::of(&row?.retry_policy))),
             connection: kept
                 .connection
                 .0
                 .clone()
-                .or_else(|| row.and_then(|row| row.connection.clone())),
+                .or_else(|| row.and_then(|row| row.connection.as_deref().map(Cow::Borrowed))),
             queue: kept
                 .queue
                 .0
                 .clone()
-                .or_else(|| row.and_then(|row| row.queue.clone())),
+                .or_else(|| row.and_then(|row| row.queue.as_deref().map(Cow::Borrowed))),
             started_at: if scheduled {
                 None
             } else {
@@ -166,8 +176,8 @@ fn closes(event_type: &EventType) -> bool {
 /// Attempts begun so far. Rows count the first attempt before it begins; history does not.
 fn attempt_count(
     event_type: &EventType,
-    told: &TimelineEvent,
-    kept: &ActivitySnapshot,
+    told: &TimelineEvent<'_>,
+    kept: &ActivitySnapshot<'_>,
     status: Option<&str>,
     began: bool,
 ) -> i64 {
@@ -193,10 +203,4 @@ fn attempt_count(
         return 0;
     }
     count.filter(|count| *count > 0).unwrap_or(1)
-}
-
-fn container(value: Option<&Value>) -> Option<Value> {
-    value
-        .filter(|value| value.is_object() || value.is_array())
-        .cloned()
 }

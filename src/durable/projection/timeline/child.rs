@@ -1,28 +1,30 @@
 //! The child workflow an event is about.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
-use super::kind::Kind;
+use super::{Words, kind::Kind};
 use crate::durable::projection::parallel::GroupStep;
 use crate::durable::stored::{EventType, HistoryEvent, payloads::timeline::TimelineEvent};
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Child {
-    pub child_call_id: Option<String>,
-    pub instance_id: Option<String>,
-    pub run_id: Option<String>,
+pub struct Child<'a> {
+    pub child_call_id: Words<'a>,
+    pub instance_id: Words<'a>,
+    pub run_id: Words<'a>,
     #[serde(rename = "type")]
-    pub workflow_type: Option<String>,
-    pub class: Option<String>,
-    pub status: Option<String>,
+    pub workflow_type: Words<'a>,
+    pub class: Words<'a>,
+    pub status: Words<'a>,
     pub run_number: Option<i64>,
     pub parallel_group_path: Vec<GroupStep>,
 }
 
-impl Child {
+impl<'a> Child<'a> {
     pub(super) fn of(
         event: &HistoryEvent,
-        told: &TimelineEvent,
+        told: &TimelineEvent<'a>,
         group_path: &[GroupStep],
     ) -> Option<Self> {
         use EventType as E;
@@ -61,7 +63,7 @@ impl Child {
                 .child_status
                 .0
                 .clone()
-                .or_else(|| by_event.map(str::to_owned)),
+                .or_else(|| by_event.map(Cow::Borrowed)),
             run_number: told.child_run_number.get(),
             parallel_group_path: group_path.to_vec(),
         })

@@ -1,9 +1,12 @@
 //! The command an event came of: as the event kept it, else as its row has it now.
 
+use std::borrow::Cow;
+
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::Words;
 use crate::durable::{
     payload,
     projection::{
@@ -21,33 +24,33 @@ use crate::durable::{
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Command {
-    pub id: Option<String>,
+pub struct Command<'a> {
+    pub id: Words<'a>,
     pub sequence: Option<i64>,
     #[serde(rename = "type")]
-    pub command_type: Option<String>,
-    pub target_scope: Option<String>,
-    pub requested_run_id: Option<String>,
-    pub resolved_run_id: Option<String>,
-    pub target_name: Option<String>,
-    pub payload_codec: Option<String>,
+    pub command_type: Words<'a>,
+    pub target_scope: Words<'a>,
+    pub requested_run_id: Words<'a>,
+    pub resolved_run_id: Words<'a>,
+    pub target_name: Words<'a>,
+    pub payload_codec: Words<'a>,
     pub payload_available: bool,
     pub payload: Option<Value>,
-    pub source: Option<String>,
+    pub source: Words<'a>,
     pub context: Option<Value>,
-    pub caller_label: Option<String>,
-    pub principal_type: Option<String>,
-    pub principal_id: Option<String>,
-    pub principal_label: Option<String>,
-    pub auth_status: Option<String>,
-    pub auth_method: Option<String>,
-    pub request_method: Option<String>,
-    pub request_path: Option<String>,
-    pub request_route_name: Option<String>,
-    pub request_fingerprint: Option<String>,
-    pub status: Option<String>,
-    pub outcome: Option<String>,
-    pub rejection_reason: Option<String>,
+    pub caller_label: Words<'a>,
+    pub principal_type: Words<'a>,
+    pub principal_id: Words<'a>,
+    pub principal_label: Words<'a>,
+    pub auth_status: Words<'a>,
+    pub auth_method: Words<'a>,
+    pub request_method: Words<'a>,
+    pub request_path: Words<'a>,
+    pub request_route_name: Words<'a>,
+    pub request_fingerprint: Words<'a>,
+    pub status: Words<'a>,
+    pub outcome: Words<'a>,
+    pub rejection_reason: Words<'a>,
     #[serde(serialize_with = "ts")]
     pub accepted_at: Option<DateTime<Utc>>,
     #[serde(serialize_with = "ts")]
@@ -56,12 +59,12 @@ pub struct Command {
     pub rejected_at: Option<DateTime<Utc>>,
 }
 
-impl Command {
+impl<'a> Command<'a> {
     pub(super) fn of(
         event: &HistoryEvent,
-        told: &TimelineEvent,
-        id: Option<&str>,
-        row: Option<&CommandRow>,
+        told: &TimelineEvent<'a>,
+        id: Words<'a>,
+        row: Option<&'a CommandRow>,
     ) -> Option<Self> {
         let none = CommandSnapshot::default();
         let kept = told.command.as_deref();
@@ -78,7 +81,8 @@ impl Command {
             .payload_codec
             .0
             .clone()
-            .or_else(|| row.and_then(|row| row.payload_codec.clone()));
+            .or_else(|| row.and_then(|row| row.payload_codec.as_deref().map(Cow::Borrowed)));
+        let own = |text: Option<String>| text.map(Cow::Owned);
         let envelope = kept
             .payload
             .as_ref()
@@ -94,7 +98,7 @@ impl Command {
             .map(|row| caller(&CommandContext::of(row.context.as_ref())))
             .unwrap_or_default();
         Some(Self {
-            id: id.map(str::to_owned).or_else(|| kept.id.0.clone()),
+            id: id.or_else(|| kept.id.0.clone()),
             sequence: kept
                 .sequence
                 .get()
@@ -103,28 +107,28 @@ impl Command {
                 .command_type
                 .0
                 .clone()
-                .or_else(|| row.map(|row| row.command_type.as_str().to_owned()))
+                .or_else(|| row.map(|row| row.command_type.as_str().into()))
                 .or_else(|| told.command_type.0.clone()),
             target_scope: kept
                 .target_scope
                 .0
                 .clone()
-                .or_else(|| row.map(|row| row.target_scope.clone())),
+                .or_else(|| row.map(|row| row.target_scope.as_str().into())),
             requested_run_id: kept
                 .requested_run_id
                 .0
                 .clone()
-                .or_else(|| row.and_then(requested_run_id)),
+                .or_else(|| own(requested_run_id(row?))),
             resolved_run_id: kept
                 .resolved_run_id
                 .0
                 .clone()
-                .or_else(|| row.and_then(resolved_run_id)),
+                .or_else(|| own(resolved_run_id(row?))),
             target_name: kept
                 .target_name
                 .0
                 .clone()
-                .or_else(|| CommandPayload::of(row.filter(|_| !stored_elsewhere)?).name)
+                .or_else(|| own(CommandPayload::of(row.filter(|_| !stored_elsewhere)?).name))
                 .or_else(|| told.signal_name.0.clone())
                 .or_else(|| told.update_name.0.clone()),
             payload_available: envelope.is_some() || blob.is_some_and(|blob| !blob.is_empty()),
@@ -136,7 +140,7 @@ impl Command {
                 .source
                 .0
                 .clone()
-                .or_else(|| row.map(|row| row.source.clone())),
+                .or_else(|| row.map(|row| row.source.as_str().into())),
             context: kept
                 .context
                 .as_ref()
@@ -145,27 +149,27 @@ impl Command {
                 .or_else(|| {
                     (sent.context != PublicContext::default()).then(|| json!(sent.context))
                 }),
-            caller_label: kept.caller_label.0.clone().or(sent.caller_label),
-            principal_type: kept.principal_type.0.clone().or(sent.principal_type),
-            principal_id: kept.principal_id.0.clone().or(sent.principal_id),
-            principal_label: kept.principal_label.0.clone().or(sent.principal_label),
-            auth_status: kept.auth_status.0.clone().or(sent.auth_status),
-            auth_method: kept.auth_method.0.clone().or(sent.auth_method),
-            request_method: kept.request_method.0.clone().or(sent.request_method),
-            request_path: kept.request_path.0.clone().or(sent.request_path),
+            caller_label: kept.caller_label.0.clone().or(own(sent.caller_label)),
+            principal_type: kept.principal_type.0.clone().or(own(sent.principal_type)),
+            principal_id: kept.principal_id.0.clone().or(own(sent.principal_id)),
+            principal_label: kept.principal_label.0.clone().or(own(sent.principal_label)),
+            auth_status: kept.auth_status.0.clone().or(own(sent.auth_status)),
+            auth_method: kept.auth_method.0.clone().or(own(sent.auth_method)),
+            request_method: kept.request_method.0.clone().or(own(sent.request_method)),
+            request_path: kept.request_path.0.clone().or(own(sent.request_path)),
             request_route_name: kept
                 .request_route_name
                 .0
                 .clone()
-                .or(sent.request_route_name),
+                .or(own(sent.request_route_name)),
             request_fingerprint: kept
                 .request_fingerprint
                 .0
                 .clone()
-                .or(sent.request_fingerprint),
+                .or(own(sent.request_fingerprint)),
             status: status(&event.event_type)
-                .map(str::to_owned)
-                .or_else(|| row.map(|row| row.status.as_str().to_owned())),
+                .map(Cow::Borrowed)
+                .or_else(|| row.map(|row| row.status.as_str().into())),
             outcome: told
                 .outcome
                 .0
@@ -175,7 +179,7 @@ impl Command {
                 .rejection_reason
                 .0
                 .clone()
-                .or_else(|| row.and_then(|row| row.rejection_reason.clone()))
+                .or_else(|| row.and_then(|row| row.rejection_reason.as_deref().map(Cow::Borrowed)))
                 .or_else(|| told.rejection_reason.0.clone()),
             accepted_at: kept
                 .accepted_at
@@ -209,11 +213,11 @@ fn status(event_type: &EventType) -> Option<&'static str> {
 }
 
 /// How the command stood right after the event, where the event does not say it itself.
-fn outcome(
+fn outcome<'a>(
     event_type: &EventType,
-    told: &TimelineEvent,
-    row: Option<&CommandRow>,
-) -> Option<String> {
+    told: &TimelineEvent<'_>,
+    row: Option<&'a CommandRow>,
+) -> Words<'a> {
     use EventType as E;
     let word = match event_type {
         E::SignalReceived => "signal_received",
@@ -224,9 +228,9 @@ fn outcome(
         E::CancelRequested => "cancelled",
         E::TerminateRequested => "terminated",
         E::ArchiveRequested => "archived",
-        _ => return row.and_then(|row| row.outcome.clone()),
+        _ => return row.and_then(|row| row.outcome.as_deref().map(Cow::Borrowed)),
     };
-    Some(word.to_owned())
+    Some(word.into())
 }
 
 fn is_container(value: &Value) -> bool {

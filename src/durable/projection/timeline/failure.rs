@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::{Words, filled};
 use crate::durable::{
     projection::{
         exception::ResolutionSource,
@@ -11,31 +12,31 @@ use crate::durable::{
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct EntryFailure {
-    pub id: Option<String>,
-    pub source_kind: Option<String>,
-    pub source_id: Option<String>,
-    pub propagation_kind: Option<String>,
-    pub failure_category: Option<String>,
+pub struct EntryFailure<'a> {
+    pub id: Words<'a>,
+    pub source_kind: Words<'a>,
+    pub source_id: Words<'a>,
+    pub propagation_kind: Words<'a>,
+    pub failure_category: Words<'a>,
     pub non_retryable: bool,
     /// None where the event cannot know.
     pub handled: Option<bool>,
-    pub exception_type: Option<String>,
-    pub exception_class: Option<String>,
-    pub exception_resolved_class: Option<String>,
+    pub exception_type: Words<'a>,
+    pub exception_class: Words<'a>,
+    pub exception_resolved_class: Words<'a>,
     pub exception_resolution_source: Option<ResolutionSource>,
-    pub exception_resolution_error: Option<String>,
+    pub exception_resolution_error: Words<'a>,
     pub exception_replay_blocked: bool,
-    pub message: Option<String>,
-    pub file: Option<String>,
+    pub message: Words<'a>,
+    pub file: Words<'a>,
     pub line: Option<i64>,
 }
 
-impl EntryFailure {
+impl<'a> EntryFailure<'a> {
     pub(super) fn of(
         event: &HistoryEvent,
-        told: &TimelineEvent,
-        known: Option<&Failure>,
+        told: &TimelineEvent<'a>,
+        known: Option<&'a Failure>,
     ) -> Option<Self> {
         use EventType as E;
         let says_something = told.failure_id.is_some()
@@ -51,9 +52,7 @@ impl EntryFailure {
         let defaults = failures::defaults(&event.event_type)
             .filter(|_| event.event_type != E::UpdateCompleted || id.is_some());
         let from = |field: fn(&Failure) -> &Option<String>| {
-            known
-                .and_then(|known| field(known).clone())
-                .filter(|text| !text.is_empty())
+            known.and_then(|known| filled(field(known).as_deref()))
         };
         Some(Self {
             source_kind: told
@@ -74,7 +73,7 @@ impl EntryFailure {
                     .or_else(|| from(|known| &known.propagation_kind)),
                 E::UpdateCompleted if id.is_none() => None,
                 _ => defaults
-                    .map(|of| of.propagation_kind.to_owned())
+                    .map(|of| of.propagation_kind.into())
                     .or_else(|| from(|known| &known.propagation_kind)),
             },
             failure_category: told
@@ -83,9 +82,9 @@ impl EntryFailure {
                 .clone()
                 .or_else(|| {
                     let category = known?.failure_category.as_ref()?;
-                    Some(category.as_str().to_owned())
+                    Some(category.as_str().into())
                 })
-                .or_else(|| defaults.map(|of| of.failure_category.to_owned())),
+                .or_else(|| defaults.map(|of| of.failure_category.into())),
             non_retryable: told
                 .non_retryable
                 .unwrap_or_else(|| known.is_some_and(|known| known.non_retryable)),

@@ -12,11 +12,10 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::{borrow::Cow, cell::RefCell, collections::HashMap};
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use serde_json::Value;
 
 pub use self::{
     activity::Activity, child::Child, command::Command, failure::EntryFailure, kind::Kind,
@@ -27,88 +26,96 @@ use super::{
     exception::ResolutionSource,
     failures::Failure,
     parallel::ParallelGroup,
+    policies::{Policies, RetryPolicy},
 };
 use crate::durable::stored::{
     CommandRow, EventType, ExecutionRow, HistoryEvent, TaskRow, TimerRow,
     payloads::timeline::TimelineEvent,
 };
 
+/// A word of an event or of a row it names, where it stands.
+pub type Words<'a> = Option<Cow<'a, str>>;
+
 /// One event as the engine's timeline tells it: what it is, flat, and the objects it touched.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Entry {
-    pub id: String,
+pub struct Entry<'a> {
+    pub id: &'a str,
     pub sequence: i64,
     #[serde(rename = "type")]
-    pub event_type: EventType,
+    pub event_type: &'a EventType,
     pub kind: Kind,
     pub entry_kind: &'static str,
     pub source_kind: &'static str,
-    pub source_id: Option<String>,
+    pub source_id: Words<'a>,
     /// Ours to word.
     pub summary: String,
     #[serde(serialize_with = "ts")]
     pub recorded_at: Option<DateTime<Utc>>,
-    pub command_id: Option<String>,
+    pub command_id: Words<'a>,
     pub command_sequence: Option<i64>,
-    pub requested_run_id: Option<String>,
-    pub resolved_run_id: Option<String>,
-    pub task_id: Option<String>,
-    pub command_type: Option<String>,
-    pub command_status: Option<String>,
-    pub command_outcome: Option<String>,
-    pub command_rejection_reason: Option<String>,
+    pub requested_run_id: Words<'a>,
+    pub resolved_run_id: Words<'a>,
+    pub task_id: Words<'a>,
+    pub command_type: Words<'a>,
+    pub command_status: Words<'a>,
+    pub command_outcome: Words<'a>,
+    pub command_rejection_reason: Words<'a>,
     pub workflow_sequence: Option<i64>,
-    pub signal_id: Option<String>,
-    pub signal_wait_id: Option<String>,
-    pub condition_wait_id: Option<String>,
-    pub condition_key: Option<String>,
-    pub condition_definition_fingerprint: Option<String>,
-    pub signal_name: Option<String>,
-    pub update_name: Option<String>,
-    pub version_change_id: Option<String>,
+    pub signal_id: Words<'a>,
+    pub signal_wait_id: Words<'a>,
+    pub condition_wait_id: Words<'a>,
+    pub condition_key: Words<'a>,
+    pub condition_definition_fingerprint: Words<'a>,
+    pub signal_name: Words<'a>,
+    pub update_name: Words<'a>,
+    pub version_change_id: Words<'a>,
     pub version: Option<i64>,
     pub version_min_supported: Option<i64>,
     pub version_max_supported: Option<i64>,
-    pub activity_execution_id: Option<String>,
-    pub activity_type: Option<String>,
-    pub activity_class: Option<String>,
-    pub activity_status: Option<String>,
-    pub retry_task_id: Option<String>,
+    pub activity_execution_id: Words<'a>,
+    pub activity_type: Words<'a>,
+    pub activity_class: Words<'a>,
+    pub activity_status: Words<'a>,
+    pub retry_task_id: Words<'a>,
     #[serde(serialize_with = "ts")]
     pub retry_available_at: Option<DateTime<Utc>>,
     pub retry_backoff_seconds: Option<i64>,
     pub retry_max_attempts: Option<i64>,
-    pub retry_policy: Option<Value>,
-    pub retry_after_attempt_id: Option<String>,
+    pub retry_policy: Option<RetryPolicy>,
+    pub retry_after_attempt_id: Words<'a>,
     pub retry_after_attempt: Option<i64>,
-    pub timer_id: Option<String>,
+    pub timer_id: Words<'a>,
     pub delay_seconds: Option<i64>,
-    pub child_call_id: Option<String>,
-    pub child_workflow_instance_id: Option<String>,
-    pub child_workflow_run_id: Option<String>,
-    pub child_workflow_type: Option<String>,
-    pub child_workflow_class: Option<String>,
-    pub child_status: Option<String>,
+    pub child_call_id: Words<'a>,
+    pub child_workflow_instance_id: Words<'a>,
+    pub child_workflow_run_id: Words<'a>,
+    pub child_workflow_type: Words<'a>,
+    pub child_workflow_class: Words<'a>,
+    pub child_status: Words<'a>,
     #[serde(flatten)]
     pub group: ParallelGroup,
-    pub failure_id: Option<String>,
-    pub exception_type: Option<String>,
-    pub exception_class: Option<String>,
-    pub exception_resolved_class: Option<String>,
+    pub failure_id: Words<'a>,
+    pub exception_type: Words<'a>,
+    pub exception_class: Words<'a>,
+    pub exception_resolved_class: Words<'a>,
     pub exception_resolution_source: Option<ResolutionSource>,
-    pub exception_resolution_error: Option<String>,
-    pub message: Option<String>,
-    pub closed_reason: Option<String>,
-    pub command: Option<Box<Command>>,
-    pub task: Option<Box<Task>>,
-    pub activity: Option<Box<Activity>>,
-    pub timer: Option<Box<Timer>>,
-    pub child: Option<Box<Child>>,
-    pub failure: Option<Box<EntryFailure>>,
+    pub exception_resolution_error: Words<'a>,
+    pub message: Words<'a>,
+    pub closed_reason: Words<'a>,
+    pub command: Option<Box<Command<'a>>>,
+    pub task: Option<Box<Task<'a>>>,
+    pub activity: Option<Box<Activity<'a>>>,
+    pub timer: Option<Box<Timer<'a>>>,
+    pub child: Option<Box<Child<'a>>>,
+    pub failure: Option<Box<EntryFailure<'a>>>,
 }
 
 /// The entries by sequence; with a limit, the last ones, and nothing before them is read.
-pub fn timeline(cx: Context<'_>, failures: &[Failure], limit: Option<usize>) -> Vec<Entry> {
+pub fn timeline<'a>(
+    cx: Context<'a>,
+    failures: &'a [Failure],
+    limit: Option<usize>,
+) -> Vec<Entry<'a>> {
     let events = &cx.snapshot.events;
     let skipped = limit.map_or(0, |limit| events.len().saturating_sub(limit.max(1)));
     let rows = Rows::of(cx, failures);
@@ -123,7 +130,7 @@ pub fn timeline(cx: Context<'_>, failures: &[Failure], limit: Option<usize>) -> 
 pub fn entries<'a>(
     cx: Context<'a>,
     failures: &'a [Failure],
-) -> impl Iterator<Item = Entry> + use<'a> {
+) -> impl Iterator<Item = Entry<'a>> + use<'a> {
     let rows = Rows::of(cx, failures);
     cx.snapshot
         .events
@@ -145,6 +152,7 @@ struct Rows<'a> {
     executions: HashMap<&'a str, &'a ExecutionRow>,
     timers: HashMap<&'a str, &'a TimerRow>,
     failures: HashMap<&'a str, &'a Failure>,
+    policies: RefCell<Policies>,
 }
 
 impl<'a> Rows<'a> {
@@ -159,24 +167,23 @@ impl<'a> Rows<'a> {
             executions: by_id(&cx.snapshot.executions, |row| &row.id),
             timers: by_id(&cx.snapshot.timers, |row| &row.id),
             failures: by_id(failures, |failure| &failure.id),
+            policies: RefCell::default(),
         }
     }
 
-    fn entry(&self, event: &HistoryEvent) -> Entry {
+    fn entry(&self, event: &'a HistoryEvent) -> Entry<'a> {
         let told: TimelineEvent = event.as_payload();
         let group = ParallelGroup::of_payload(&told);
         let path = &group.parallel_group_path;
-        let command_id = event
-            .workflow_command_id
-            .clone()
-            .filter(|id| !id.is_empty())
+        let command_id = filled(event.workflow_command_id.as_deref())
             .or_else(|| told.workflow_command_id.0.clone());
+        let policies = &mut *self.policies.borrow_mut();
         let known = find(&self.failures, told.failure_id.as_deref());
         let parts = Parts {
             command: Command::of(
                 event,
                 &told,
-                command_id.as_deref(),
+                command_id.clone(),
                 find(&self.commands, command_id.as_deref()),
             ),
             task: Task::of(
@@ -190,13 +197,18 @@ impl<'a> Rows<'a> {
                 find(&self.executions, told.activity_execution_id.as_deref()),
                 known,
                 path,
+                policies,
             ),
             timer: Timer::of(event, &told, find(&self.timers, told.timer_id.as_deref())),
             child: Child::of(event, &told, path),
             failure: EntryFailure::of(event, &told, known),
         };
-        parts.entry(self.run_id, event, told, command_id, group)
+        parts.entry(self.run_id, event, told, command_id, group, policies)
     }
+}
+
+fn filled(text: Option<&str>) -> Words<'_> {
+    text.filter(|text| !text.is_empty()).map(Cow::Borrowed)
 }
 
 fn find<'r, T>(rows: &HashMap<&str, &'r T>, id: Option<&str>) -> Option<&'r T> {
@@ -204,24 +216,25 @@ fn find<'r, T>(rows: &HashMap<&str, &'r T>, id: Option<&str>) -> Option<&'r T> {
 }
 
 /// The objects an event touched.
-struct Parts {
-    command: Option<Command>,
-    task: Option<Task>,
-    activity: Option<Activity>,
-    timer: Option<Timer>,
-    child: Option<Child>,
-    failure: Option<EntryFailure>,
+struct Parts<'a> {
+    command: Option<Command<'a>>,
+    task: Option<Task<'a>>,
+    activity: Option<Activity<'a>>,
+    timer: Option<Timer<'a>>,
+    child: Option<Child<'a>>,
+    failure: Option<EntryFailure<'a>>,
 }
 
-impl Parts {
+impl<'a> Parts<'a> {
     fn entry(
         self,
-        run_id: &str,
-        event: &HistoryEvent,
-        told: TimelineEvent,
-        command_id: Option<String>,
+        run_id: &'a str,
+        event: &'a HistoryEvent,
+        told: TimelineEvent<'a>,
+        command_id: Words<'a>,
         group: ParallelGroup,
-    ) -> Entry {
+        policies: &mut Policies,
+    ) -> Entry<'a> {
         let kind = Kind::of(&event.event_type);
         let summary = words::summary(&event.event_type, &told, &self);
         let source_id = self.source_id(kind, run_id, &told);
@@ -233,27 +246,27 @@ impl Parts {
             child,
             failure,
         } = self;
-        let of_command = |field: fn(&Command) -> &Option<String>| {
+        let of_command = |field: for<'r> fn(&'r Command<'a>) -> &'r Words<'a>| {
             command.as_ref().and_then(|command| field(command).clone())
         };
-        let of_activity = |field: fn(&Activity) -> &Option<String>| {
+        let of_activity = |field: for<'r> fn(&'r Activity<'a>) -> &'r Words<'a>| {
             activity
                 .as_ref()
                 .and_then(|activity| field(activity).clone())
         };
-        let of_child = |field: fn(&Child) -> &Option<String>| {
+        let of_child = |field: for<'r> fn(&'r Child<'a>) -> &'r Words<'a>| {
             child.as_ref().and_then(|child| field(child).clone())
         };
-        let of_failure = |field: fn(&EntryFailure) -> &Option<String>| {
+        let of_failure = |field: for<'r> fn(&'r EntryFailure<'a>) -> &'r Words<'a>| {
             failure.as_ref().and_then(|failure| field(failure).clone())
         };
         // The engine names a signal after its command's target, and an update too: both keys
         // are filled for either.
         let target_name = of_command(|command| &command.target_name);
         Entry {
-            id: event.id.clone(),
+            id: &event.id,
             sequence: event.sequence,
-            event_type: event.event_type.clone(),
+            event_type: &event.event_type,
             kind,
             entry_kind: "point",
             source_kind: kind.source_kind(),
@@ -264,7 +277,7 @@ impl Parts {
             command_sequence: command.as_ref().and_then(|command| command.sequence),
             requested_run_id: of_command(|command| &command.requested_run_id),
             resolved_run_id: of_command(|command| &command.resolved_run_id),
-            task_id: event.workflow_task_id.clone().filter(|id| !id.is_empty()),
+            task_id: filled(event.workflow_task_id.as_deref()),
             command_type: of_command(|command| &command.command_type),
             command_status: of_command(|command| &command.status),
             command_outcome: of_command(|command| &command.outcome),
@@ -289,10 +302,7 @@ impl Parts {
             retry_available_at: *told.retry_available_at,
             retry_backoff_seconds: told.retry_backoff_seconds.get(),
             retry_max_attempts: told.max_attempts.get(),
-            retry_policy: told
-                .retry_policy
-                .0
-                .filter(|policy| policy.is_object() || policy.is_array()),
+            retry_policy: policies.get(told.retry_policy.collection()),
             retry_after_attempt_id: told.retry_after_attempt_id.0,
             retry_after_attempt: told.retry_after_attempt.get(),
             timer_id: timer.as_ref().and_then(|timer| timer.id.clone()),
@@ -326,7 +336,7 @@ impl Parts {
         }
     }
 
-    fn source_id(&self, kind: Kind, run_id: &str, told: &TimelineEvent) -> Option<String> {
+    fn source_id(&self, kind: Kind, run_id: &'a str, told: &TimelineEvent<'a>) -> Words<'a> {
         match kind {
             Kind::Command | Kind::Update => self.command.as_ref()?.id.clone(),
             Kind::Signal => told.signal_wait_id.0.clone(),
@@ -348,7 +358,7 @@ impl Parts {
                 }),
             Kind::Failure => told.failure_id.0.clone(),
             Kind::Timer => self.timer.as_ref()?.id.clone(),
-            Kind::SideEffect | Kind::Workflow => Some(run_id.to_owned()),
+            Kind::SideEffect | Kind::Workflow => Some(Cow::Borrowed(run_id)),
         }
     }
 }

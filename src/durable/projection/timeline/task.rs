@@ -1,8 +1,11 @@
 //! The task that carried an event.
 
+use std::borrow::Cow;
+
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
+use super::Words;
 use crate::durable::{
     projection::context::ts,
     stored::{
@@ -12,11 +15,11 @@ use crate::durable::{
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Task {
-    pub id: Option<String>,
+pub struct Task<'a> {
+    pub id: Words<'a>,
     #[serde(rename = "type")]
-    pub task_type: Option<String>,
-    pub status: Option<String>,
+    pub task_type: Words<'a>,
+    pub status: Words<'a>,
     #[serde(serialize_with = "ts")]
     pub available_at: Option<DateTime<Utc>>,
     #[serde(serialize_with = "ts")]
@@ -26,11 +29,11 @@ pub struct Task {
     pub attempt_count: Option<i64>,
 }
 
-impl Task {
+impl<'a> Task<'a> {
     pub(super) fn of(
-        event: &HistoryEvent,
-        told: &TimelineEvent,
-        row: Option<&TaskRow>,
+        event: &'a HistoryEvent,
+        told: &TimelineEvent<'a>,
+        row: Option<&'a TaskRow>,
     ) -> Option<Self> {
         let none = TaskSnapshot::default();
         let kept = told.task.as_deref();
@@ -38,30 +41,34 @@ impl Task {
             return None;
         }
         let kept = kept.unwrap_or(&none);
-        let id = event.workflow_task_id.clone().or_else(|| kept.id.0.clone());
+        let id = event
+            .workflow_task_id
+            .as_deref()
+            .map(Cow::Borrowed)
+            .or_else(|| kept.id.0.clone());
         let stored_type = || {
             kept.task_type
                 .0
                 .clone()
-                .or_else(|| row.map(|row| row.task_type.as_str().to_owned()))
+                .or_else(|| row.map(|row| row.task_type.as_str().into()))
         };
         let (task_type, status, attempt_count) = if event.event_type == EventType::RepairRequested {
             // Repair's own task has not begun, whatever became of it since.
             (
                 told.task_type.0.clone().or_else(stored_type),
-                id.as_ref().map(|_| "ready".to_owned()),
+                id.as_ref().map(|_| "ready".into()),
                 None,
             )
         } else {
             let by_event = id.as_ref().map(|_| carried(&event.event_type));
             (
                 by_event
-                    .map(|(of_type, _)| of_type.to_owned())
+                    .map(|(of_type, _)| of_type.into())
                     .or_else(stored_type),
                 by_event
-                    .map(|(_, status)| status.to_owned())
+                    .map(|(_, status)| status.into())
                     .or_else(|| kept.status.0.clone())
-                    .or_else(|| row.map(|row| row.status.as_str().to_owned())),
+                    .or_else(|| row.map(|row| row.status.as_str().into())),
                 if kept.attempt_count.present {
                     kept.attempt_count.get()
                 } else {

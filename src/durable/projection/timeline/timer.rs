@@ -1,18 +1,21 @@
 //! The timer an event is about.
 
+use std::borrow::Cow;
+
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
+use super::Words;
 use crate::durable::{
     projection::context::ts,
     stored::{EventType, HistoryEvent, TimerRow, payloads::timeline::TimelineEvent},
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Timer {
-    pub id: Option<String>,
+pub struct Timer<'a> {
+    pub id: Words<'a>,
     pub sequence: Option<i64>,
-    pub status: Option<String>,
+    pub status: Words<'a>,
     pub delay_seconds: Option<i64>,
     #[serde(serialize_with = "ts")]
     pub fire_at: Option<DateTime<Utc>>,
@@ -22,11 +25,11 @@ pub struct Timer {
     pub cancelled_at: Option<DateTime<Utc>>,
 }
 
-impl Timer {
+impl<'a> Timer<'a> {
     pub(super) fn of(
         event: &HistoryEvent,
-        told: &TimelineEvent,
-        row: Option<&TimerRow>,
+        told: &TimelineEvent<'a>,
+        row: Option<&'a TimerRow>,
     ) -> Option<Self> {
         let says_something = told.timer_id.is_some()
             || told.delay_seconds.present
@@ -46,8 +49,8 @@ impl Timer {
             id: told.timer_id.0.clone(),
             sequence: told.sequence.get().or_else(|| row.map(|row| row.sequence)),
             status: by_event
-                .map(str::to_owned)
-                .or_else(|| row.map(|row| row.status.as_str().to_owned())),
+                .map(Cow::Borrowed)
+                .or_else(|| row.map(|row| row.status.as_str().into())),
             delay_seconds: told
                 .delay_seconds
                 .get()

@@ -7,7 +7,11 @@ use crate::durable::stored::{EventType, loose::Any, payloads::timeline::Timeline
 const QUOTED: usize = 200;
 
 /// What happened, in one sentence without its final stop.
-pub(super) fn summary(event_type: &EventType, told: &TimelineEvent, parts: &Parts) -> String {
+pub(super) fn summary(
+    event_type: &EventType,
+    told: &TimelineEvent<'_>,
+    parts: &Parts<'_>,
+) -> String {
     use EventType as E;
     let say = Words { told, parts };
     match event_type {
@@ -137,8 +141,8 @@ pub(super) fn summary(event_type: &EventType, told: &TimelineEvent, parts: &Part
 
 /// The slots of a sentence.
 struct Words<'a> {
-    told: &'a TimelineEvent,
-    parts: &'a Parts,
+    told: &'a TimelineEvent<'a>,
+    parts: &'a Parts<'a>,
 }
 
 impl Words<'_> {
@@ -151,11 +155,13 @@ impl Words<'_> {
     }
 
     fn outcome(&self) -> Option<String> {
-        self.parts.command.as_ref()?.outcome.clone()
+        let outcome = self.parts.command.as_ref()?.outcome.as_deref();
+        outcome.map(str::to_owned)
     }
 
     fn rejection(&self) -> Option<String> {
-        self.parts.command.as_ref()?.rejection_reason.clone()
+        let reason = self.parts.command.as_ref()?.rejection_reason.as_deref();
+        reason.map(str::to_owned)
     }
 
     fn reason(&self) -> Option<String> {
