@@ -1,36 +1,48 @@
 //! Reads the history once, and then batch by batch what belongs to its steps.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use futures_util::StreamExt as _;
 
 use super::{
     apart::Apart,
     events::Named,
-    folder::{Batch, Folded, Folder, NamedRows},
+    folder::{Batch, Folded, Folder},
+    known_tasks::KnownTasks,
     plan::{Kind, Names, Plan, Step},
     stream::{Export, ExportError},
+    teller::{Teller, Timeline},
 };
 use crate::durable::{
+    projection::timeline::Beside,
     store::{export as store, past::History, snapshot::RunSnapshot},
     stored::{
-        AttemptRow, CommandRow, ExecutionRow, FailureRecord, HistoryEvent, Notices, TaskRow,
-        TimelineEntry, TimerRow,
+        AttemptRow, CommandRow, ExecutionRow, FailureRecord, HistoryEvent, Notices, TimelineEntry,
+        TimerRow,
     },
 };
 
 impl Export<'_> {
     /// Reads the history, to know what belongs to what, and then folds each step by itself and
     /// tells the timeline of its events.
-    pub async fn fold(&mut self) -> Result<Folded, ExportError> {
+    pub async fn fold(&mut self) -> Result<(Folded, Timeline), ExportError> {
         let mut folded = Folded::default();
         let mut plan = self.plan(&mut folded).await?;
-        folded.failures = plan.take_all_failures(self.cx(&self.blank), &self.head.failures);
+        let failures = plan.take_all_failures(self.cx(&self.blank), &self.head.failures);
+        folded.failures = Arc::new(failures);
         folded.says_avro = plan.says_avro;
-        folded.timeline_same = self.head.has_timeline_entries == (self.events.len() > 0);
+        let tasks = plan.known_tasks;
         let (together, steps): (Vec<Step>, Vec<Step>) =
             plan.steps.into_iter().partition(|step| step.timeout);
-        let timeouts = self.batch(&together, positions(&together), false).await?;
+        let timeouts = self
+            .batch(&together, positions(&together), &tasks, false)
+            .await?;
         let mut events = plan.events;
         events.extend(timeouts.rows.events.iter().cloned());
         events.sort_by_key(|event| event.sequence);
@@ -39,15 +51,27 @@ impl Export<'_> {
         self.head.tasks = plan.tasks;
         store::add_related(self.reading.snapshot, &mut self.head).await?;
 
-        let mut folder = Folder {
+        let stored = self.head.has_timeline_entries == (self.events.len() > 0);
+        let teller = Teller {
             now: self.options.now,
             config: self.options.config.clone(),
             policy: self.options.policy.cloned(),
+            failures: Arc::clone(&folded.failures),
+            same: Arc::new(AtomicBool::new(stored)),
+            told: Timeline::default(),
+        };
+        let mut folder = Folder {
+            now: self.options.now,
+            config: self.options.config.clone(),
             folded,
             condition_timers: HashSet::new(),
         };
         folder.fold_together(&self.head)?;
-        let mut apart = Apart::start(folder);
+        let same = Arc::clone(&teller.same);
+        // While it may be up to date, the stored timeline is worth reading.
+        let worth = || same.load(Ordering::Relaxed);
+        let mut folding = Apart::start(folder, Folder::take);
+        let mut telling = Apart::start(teller, Teller::take);
         let mut untold = vec![true; self.events.len()];
         let mut rest = steps.as_slice();
         while !rest.is_empty() {
@@ -57,8 +81,10 @@ impl Export<'_> {
             for at in &positions {
                 untold[*at as usize] = false;
             }
-            let batch = self.batch(some, positions, apart.timeline_same).await?;
-            apart.take(batch).await?;
+            let batch = self.batch(some, positions, &tasks, worth()).await?;
+            let batch = Arc::new(batch);
+            folding.take(Arc::clone(&batch)).await?;
+            telling.take(batch).await?;
         }
         let untold: Vec<u32> = (0..)
             .zip(untold)
@@ -66,19 +92,19 @@ impl Export<'_> {
             .map(|(at, _)| at)
             .collect();
         for positions in untold.chunks(self.options.batch.max(1)) {
-            let batch = self
-                .batch(&[], positions.to_vec(), apart.timeline_same)
-                .await?;
-            apart.take(batch).await?;
+            let batch = self.batch(&[], positions.to_vec(), &tasks, worth()).await?;
+            telling.take(Arc::new(batch)).await?;
         }
-        let mut folded = apart.finish().await?;
-        folded.hidden_timeline.sort_by_key(|(at, _)| *at);
-        if folded.timeline_same {
+        let folder = folding.finish().await?;
+        let mut told = telling.finish().await?.told;
+        told.hidden.sort_by_key(|(at, _)| *at);
+        told.same = worth();
+        if told.same {
             let run_id = &self.head.run.id;
             let stored = store::count_timeline(self.reading.snapshot, run_id).await?;
-            folded.timeline_same = usize::try_from(stored) == Ok(self.events.len());
+            told.same = usize::try_from(stored) == Ok(self.events.len());
         }
-        Ok(folded)
+        Ok((folder.folded, told))
     }
 
     /// Keeps every event and every task, and knows which step they belong to.
@@ -114,7 +140,7 @@ impl Export<'_> {
             plan.take_task(task);
         }
         drop(tasks);
-        plan.forget_names();
+        plan.settle();
         Ok(plan)
     }
 
@@ -124,6 +150,7 @@ impl Export<'_> {
         &mut self,
         steps: &[Step],
         positions: Vec<u32>,
+        tasks: &KnownTasks,
         with_timeline: bool,
     ) -> Result<Batch, ExportError> {
         let run_id = self.run_id();
@@ -161,15 +188,10 @@ impl Export<'_> {
             of_run(rows, &run_id, |row| &row.workflow_run_id)
                 .into_iter()
                 .partition(|row| timers.contains(row.id.as_str()));
-        let ids = steps
+        let carriers = events
             .iter()
-            .flat_map(|step| step.tasks.iter().map(String::as_str))
-            .chain(
-                events
-                    .iter()
-                    .filter_map(|event| event.workflow_task_id.as_deref()),
-            );
-        let tasks = store::rows_of::<TaskRow>(&mut self.reading, "id", ids).await?;
+            .filter_map(|event| event.workflow_task_id.as_deref());
+        let tasks = tasks.of(&run_id, steps, carriers);
         let stored = if with_timeline {
             self.stored_timeline(&run_id, &events).await?
         } else {
@@ -178,7 +200,7 @@ impl Export<'_> {
         Ok(Batch {
             positions,
             whole_steps: !steps.is_empty(),
-            named: NamedRows {
+            beside: Beside {
                 executions: other_executions,
                 timers: other_timers,
                 commands: self.commands_named(&events, &names),
@@ -188,7 +210,7 @@ impl Export<'_> {
                 executions,
                 attempts: of_run(attempts, &run_id, |row| &row.workflow_run_id),
                 timers,
-                tasks: of_run(tasks, &run_id, |row| &row.workflow_run_id),
+                tasks,
                 ..self.blank.clone()
             },
             stored,

@@ -6,28 +6,21 @@
 use std::{
     collections::{HashMap, HashSet},
     io,
+    sync::Arc,
 };
 
 use chrono::{DateTime, Utc};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{
-    Policy, entries,
-    entry::Written as _,
-    head::AVRO,
-    hide::{Hidden, Hide},
-    redaction::Slot,
-    spool::Spool,
-    timeline_entry::timeline_entry,
-};
+use super::{entries, entry::Written as _, head::AVRO, hide::Hide, redaction::Slot, spool::Spool};
 use crate::durable::{
     engine_config::EngineConfig,
     projection::{
         Context, activities, children, failures::Failure, projected::ById, related::Related,
-        sources, timeline, timers, timers::Timer, updates, waits, waits::Wait,
+        timeline, timers, timers::Timer, updates, waits, waits::Wait,
     },
     store::snapshot::RunSnapshot,
-    stored::{CommandRow, ExecutionRow, TaskRow, TimelineEntry, TimerRow},
+    stored::{ExecutionRow, TaskRow, TimelineEntry},
 };
 
 /// By what entries are ordered; what a kind does not need is zero.
@@ -40,18 +33,13 @@ pub(super) struct Folded {
     /// As they are compared with the stored ones.
     pub timers: Spool<Key>,
     pub waits: Spool<Key>,
-    pub failures: Vec<Failure>,
+    pub failures: Arc<Vec<Failure>>,
     /// Whether some event says that its payload is Avro.
     pub says_avro: bool,
     /// Whether some activity is encoded as Avro.
     pub avro_activity: bool,
     /// As they are written.
     pub tasks: Spool<()>,
-    /// By position in the history.
-    pub timeline: Spool<u32>,
-    /// Whether the stored timeline says the same, as far as it was compared.
-    pub timeline_same: bool,
-    pub hidden_timeline: Vec<(u32, Hidden)>,
 }
 
 impl Folded {
@@ -94,23 +82,15 @@ pub(super) struct Batch {
     /// Whether these are all events of some steps, with their rows; else they are only told.
     pub whole_steps: bool,
     pub rows: RunSnapshot,
-    /// Rows that the events name besides.
-    pub named: NamedRows,
+    /// Only to be told: to a fold, a row is a step.
+    pub beside: timeline::Beside,
     /// What is stored of their timeline, while that may be up to date.
     pub stored: Vec<TimelineEntry>,
-}
-
-#[derive(Default)]
-pub(super) struct NamedRows {
-    pub executions: Vec<ExecutionRow>,
-    pub timers: Vec<TimerRow>,
-    pub commands: Vec<CommandRow>,
 }
 
 pub(super) struct Folder {
     pub now: DateTime<Utc>,
     pub config: EngineConfig,
-    pub policy: Option<Policy>,
     pub folded: Folded,
     /// Timers that end a wait for a condition.
     pub condition_timers: HashSet<String>,
@@ -144,20 +124,11 @@ impl Folder {
         folded.push_timers(&timers)
     }
 
-    pub fn take(&mut self, batch: &mut Batch) -> io::Result<()> {
+    pub fn take(&mut self, batch: &Batch) -> io::Result<()> {
         if batch.whole_steps {
             self.fold_steps(&batch.rows)?;
         }
-        // Only now: to a fold, a row is a step.
-        let NamedRows {
-            executions,
-            timers,
-            commands,
-        } = &mut batch.named;
-        batch.rows.executions.append(executions);
-        batch.rows.timers.append(timers);
-        batch.rows.commands.append(commands);
-        self.tell(batch)
+        Ok(())
     }
 
     fn fold_steps(&mut self, rows: &RunSnapshot) -> io::Result<()> {
@@ -186,51 +157,5 @@ impl Folder {
         let timer_waits = waits::steps::timer_waits(cx, &timers, &self.condition_timers);
         folded.push_waits(&timer_waits)?;
         folded.push_timers(&timers)
-    }
-
-    /// Keeps the timeline of these events for its section, compares it with the stored one, and
-    /// notes what is redacted of it.
-    fn tell(&mut self, batch: &Batch) -> io::Result<()> {
-        let cx = Context {
-            snapshot: &batch.rows,
-            now: self.now,
-            config: &self.config,
-        };
-        let hide = Hide(self.policy.as_ref());
-        let Folded {
-            failures,
-            timeline,
-            timeline_same,
-            hidden_timeline,
-            ..
-        } = &mut self.folded;
-        *timeline_same &= batch.stored.len() == batch.positions.len();
-        let mut stored = batch.stored.iter();
-        let mut same = |text: &[u8]| {
-            *timeline_same = *timeline_same
-                && stored
-                    .next()
-                    .is_some_and(|stored| sources::same_timeline_entry(stored, text));
-        };
-        let told = timeline::entries(cx, failures);
-        for (at, entry) in batch.positions.iter().zip(told) {
-            let told = timeline_entry(&entry);
-            if hide.0.is_none() {
-                timeline.push_with(*at, |out| {
-                    let start = out.len();
-                    told.write(out);
-                    same(&out[start..]);
-                })?;
-                continue;
-            }
-            let mut text = Vec::new();
-            told.write(&mut text);
-            same(&text);
-            let mut entry = json!(entry);
-            let hidden = hide.redact_entry(&mut entry, *at as usize);
-            hidden_timeline.extend(hidden.into_iter().map(|hidden| (*at, hidden)));
-            timeline.push(*at, &entry)?;
-        }
-        Ok(())
     }
 }

@@ -114,7 +114,12 @@ impl Export<'_> {
         self.flow().await
     }
 
-    pub async fn redaction(&mut self, told: &Told, folded: &mut Folded) -> Result<(), ExportError> {
+    pub async fn redaction(
+        &mut self,
+        told: &Told,
+        hidden_timeline: &[(u32, Hidden)],
+        folded: &mut Folded,
+    ) -> Result<(), ExportError> {
         let policy = self.hide.0;
         self.writer.open_map("redaction");
         self.writer.member("applied", &policy.is_some());
@@ -130,7 +135,7 @@ impl Export<'_> {
                 &[(Slot::EventPayload, "payload")],
             )
             .await?;
-            for (n, hidden) in &folded.hidden_timeline {
+            for (n, hidden) in hidden_timeline {
                 if matches!(hidden, Hidden::Slot(_)) {
                     self.listed(hidden.path(*n)).await?;
                 }
@@ -174,7 +179,7 @@ impl Export<'_> {
                 self.path(Slot::FailureTrace, || of("trace_preview"))
                     .await?;
             }
-            self.copied_paths(told, folded).await?;
+            self.copied_paths(told, hidden_timeline, folded).await?;
         }
         self.writer.close_list();
         self.writer
@@ -184,11 +189,16 @@ impl Export<'_> {
     }
 
     /// What was hidden beyond the slots the engine looks at, which come first.
-    async fn copied_paths(&mut self, told: &Told, folded: &mut Folded) -> Result<(), ExportError> {
+    async fn copied_paths(
+        &mut self,
+        told: &Told,
+        hidden_timeline: &[(u32, Hidden)],
+        folded: &mut Folded,
+    ) -> Result<(), ExportError> {
         for (n, hidden) in &told.hidden_events {
             self.listed(hidden.path(*n)).await?;
         }
-        for (n, hidden) in &folded.hidden_timeline {
+        for (n, hidden) in hidden_timeline {
             if !matches!(hidden, Hidden::Slot(_)) {
                 self.listed(hidden.path(*n)).await?;
             }

@@ -20,7 +20,7 @@ use crate::durable::{
     },
 };
 
-use super::head::AVRO;
+use super::{head::AVRO, known_tasks::KnownTasks};
 
 /// An activity or a timer, known by its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,8 +36,8 @@ pub struct Step {
     pub id: String,
     /// Where its events stand in the history.
     pub events: Vec<u32>,
-    /// Ids of the tasks that name it.
-    pub tasks: Vec<String>,
+    /// The tasks that resume it, by their place among the known ones.
+    pub tasks: Vec<u32>,
     /// It ends a wait for a condition or a signal, and is looked at together with that.
     pub timeout: bool,
 }
@@ -51,6 +51,7 @@ pub struct Plan {
     pub events: Vec<HistoryEvent>,
     /// Tasks that may stand behind those.
     pub tasks: Vec<TaskRow>,
+    pub known_tasks: KnownTasks,
     failures: BTreeMap<String, Failure>,
     handled: HashSet<String>,
     /// Whether some event says that its payload is Avro.
@@ -185,11 +186,11 @@ impl Plan {
             _ => None,
         };
         let step = step.and_then(|step| self.by_id.get(&step).copied());
-        if let Some(step) = step.and_then(|at| self.steps.get_mut(at)) {
-            step.tasks.push(task.id.clone());
-            if !step.timeout {
-                return;
-            }
+        self.known_tasks.take(&task, step);
+        if let Some(step) = step.and_then(|at| self.steps.get(at))
+            && !step.timeout
+        {
+            return;
         }
         // A task that resumes one step says which; only the others may stand behind an update.
         let kind = named.workflow_wait_kind.as_deref();
@@ -215,9 +216,10 @@ impl Plan {
         &mut self.steps[at]
     }
 
-    /// The names are needed no more once every task is taken.
-    pub fn forget_names(&mut self) {
+    /// Every task is taken: the names are needed no more.
+    pub fn settle(&mut self) {
         self.by_id = HashMap::new();
+        self.known_tasks.assign(&mut self.steps);
     }
 }
 

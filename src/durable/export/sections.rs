@@ -287,6 +287,7 @@ impl Export<'_> {
     pub async fn selected_run(
         &mut self,
         folded: &mut Folded,
+        timeline_same: bool,
         lineage: &'static str,
     ) -> Result<(), ExportError> {
         let run_id = self.run_id();
@@ -317,7 +318,7 @@ impl Export<'_> {
         let (timers, reasons) = sources::timers_source(&seen);
         let selected = json!({
             "waits_projection_source": sources::waits_source(waits_same),
-            "timeline_projection_source": sources::timeline_source(folded.timeline_same),
+            "timeline_projection_source": sources::timeline_source(timeline_same),
             "timers_projection_source": timers,
             "timers_projection_rebuild_reasons": reasons,
             "lineage_projection_source": lineage,

@@ -4,9 +4,9 @@
 //! then to fold the steps a few at a time and tell their timeline, then to write it. What is
 //! folded waits in files too, and of the history's length only an index stays in memory.
 //!
-//! Three things are done at once: rows are read and sections written here, steps are folded in a
-//! thread (`apart`), and what was written is sealed and leaves in a task
-//! (`outlet`).
+//! Several things are done at once: rows are read and sections written here, steps are folded and
+//! the timeline told in a thread each (`apart`), and what was written is sealed and leaves in a
+//! task (`outlet`).
 
 use std::io;
 
@@ -156,7 +156,7 @@ impl<'s> Export<'s> {
     }
 
     async fn bundle(&mut self) -> Result<(), ExportError> {
-        let mut folded = self.fold().await?;
+        let (mut folded, mut timeline) = self.fold().await?;
         self.activities(&mut folded).await?;
         let avro = self.any_avro(&folded);
         self.writer.member(
@@ -179,14 +179,15 @@ impl<'s> Export<'s> {
         let lineage_source = self.links();
         self.manifest(&told, &mut folded).await?;
         self.payloads();
-        self.redaction(&told, &mut folded).await?;
+        self.redaction(&told, &timeline.hidden, &mut folded).await?;
         self.writer.member("schema", SCHEMA);
         self.writer.member("schema_version", &SCHEMA_VERSION);
-        self.selected_run(&mut folded, lineage_source).await?;
+        self.selected_run(&mut folded, timeline.same, lineage_source)
+            .await?;
         self.signals().await?;
         self.writer.member("summary", &self.summary().0);
         self.spooled("tasks", &mut folded.tasks).await?;
-        self.spooled("timeline", &mut folded.timeline).await?;
+        self.spooled("timeline", &mut timeline.entries).await?;
         self.writer.open_list("timers");
         for n in 0..folded.timers.len() {
             if let Some(timer) = folded.timers.get(n)? {

@@ -139,10 +139,12 @@ mod tests {
             events: history(vec![event(1, EventType::ActivityStarted, &payload)]),
             ..RunSnapshot::default()
         };
-        let entries = told(&snapshot, |cx| timeline(cx, &[], None));
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-        timeline_entry(&entries[0]).write(&mut ours);
-        canonical::write(&mut theirs, &entries[0]);
+        told(&snapshot, |cx| {
+            let entries = timeline(cx, &[], None);
+            timeline_entry(&entries[0]).write(&mut ours);
+            canonical::write(&mut theirs, &entries[0]);
+        });
         assert_eq!(str::from_utf8(&ours), str::from_utf8(&theirs));
     }
 }

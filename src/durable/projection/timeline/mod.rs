@@ -126,16 +126,34 @@ pub fn timeline<'a>(
         .collect()
 }
 
-/// All entries by sequence, one at a time: together they may be longer than memory.
+/// All entries by sequence, one at a time: together they may be longer than memory. Some rows that
+/// the events name may stand beside those of the context.
 pub fn entries<'a>(
     cx: Context<'a>,
+    beside: &'a Beside,
     failures: &'a [Failure],
 ) -> impl Iterator<Item = Entry<'a>> + use<'a> {
-    let rows = Rows::of(cx, failures);
+    let mut rows = Rows::of(cx, failures);
+    let Beside {
+        executions,
+        timers,
+        commands,
+    } = beside;
+    rows.executions.extend(by_id(executions, |row| &row.id));
+    rows.timers.extend(by_id(timers, |row| &row.id));
+    rows.commands.extend(by_id(commands, |row| &row.id));
     cx.snapshot
         .events
         .iter()
         .map(move |event| rows.entry(event))
+}
+
+/// Rows that events name and that are no steps of theirs.
+#[derive(Debug, Default)]
+pub struct Beside {
+    pub executions: Vec<ExecutionRow>,
+    pub timers: Vec<TimerRow>,
+    pub commands: Vec<CommandRow>,
 }
 
 /// What one event says of itself, in one sentence, without any row beside it.
@@ -157,16 +175,13 @@ struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     fn of(cx: Context<'a>, failures: &'a [Failure]) -> Self {
-        fn by_id<T>(rows: &[T], id: fn(&T) -> &str) -> HashMap<&str, &T> {
-            rows.iter().map(|row| (id(row), row)).collect()
-        }
         Self {
             run_id: &cx.snapshot.run.id,
-            commands: by_id(&cx.snapshot.commands, |row| &row.id),
-            tasks: by_id(&cx.snapshot.tasks, |row| &row.id),
-            executions: by_id(&cx.snapshot.executions, |row| &row.id),
-            timers: by_id(&cx.snapshot.timers, |row| &row.id),
-            failures: by_id(failures, |failure| &failure.id),
+            commands: by_id(&cx.snapshot.commands, |row| &row.id).collect(),
+            tasks: by_id(&cx.snapshot.tasks, |row| &row.id).collect(),
+            executions: by_id(&cx.snapshot.executions, |row| &row.id).collect(),
+            timers: by_id(&cx.snapshot.timers, |row| &row.id).collect(),
+            failures: by_id(failures, |failure| &failure.id).collect(),
             policies: RefCell::default(),
         }
     }
@@ -205,6 +220,10 @@ impl<'a> Rows<'a> {
         };
         parts.entry(self.run_id, event, told, command_id, group, policies)
     }
+}
+
+fn by_id<T>(rows: &[T], id: fn(&T) -> &str) -> impl Iterator<Item = (&str, &T)> {
+    rows.iter().map(move |row| (id(row), row))
 }
 
 fn filled(text: Option<&str>) -> Words<'_> {

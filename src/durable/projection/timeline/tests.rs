@@ -16,12 +16,12 @@ fn event(event_type: &str, payload: &Value) -> HistoryEvent {
     }
 }
 
-fn entry(event_type: &str, payload: &Value) -> Entry {
+fn entry(event: &HistoryEvent) -> Entry<'_> {
     let rows = Rows {
         run_id: "run",
         ..Rows::default()
     };
-    rows.entry(&event(event_type, payload))
+    rows.entry(event)
 }
 
 #[test]
@@ -33,7 +33,8 @@ fn every_event_type_has_a_sentence_whatever_its_payload() {
             json!([]),
             json!({"activity": 7, "command": []}),
         ] {
-            let entry = entry(event_type, &payload);
+            let event = event(event_type, &payload);
+            let entry = entry(&event);
             assert!(!entry.summary.is_empty(), "{event_type}");
             assert_eq!(entry.event_type.as_str(), *event_type);
             assert_eq!(entry.sequence, 7);
@@ -43,7 +44,8 @@ fn every_event_type_has_a_sentence_whatever_its_payload() {
 
 #[test]
 fn an_unknown_event_is_the_runs_own_and_named() {
-    let entry = entry("SomethingNewer", &json!({"sequence": 3}));
+    let event = event("SomethingNewer", &json!({"sequence": 3}));
+    let entry = entry(&event);
     assert_eq!(
         (entry.kind, entry.source_id.as_deref()),
         (Kind::Workflow, Some("run"))
@@ -119,16 +121,17 @@ fn sentences_carry_what_an_operator_looks_for() {
             "Repair dispatched a timer task",
         ),
     ] {
-        assert_eq!(entry(event_type, &payload).summary, sentence);
+        assert_eq!(entry(&event(event_type, &payload)).summary, sentence);
     }
 }
 
 #[test]
 fn a_key_without_a_value_still_makes_its_object() {
-    let entry = entry(
+    let event = event(
         "ActivityCancelled",
         &json!({"cancelled_at": null, "outcome": null}),
     );
+    let entry = entry(&event);
     assert!(entry.timer.is_some_and(|timer| timer.id.is_none()));
     assert!(entry.command.is_some_and(|command| command.id.is_none()));
     assert!(entry.child.is_none() && entry.failure.is_none());
