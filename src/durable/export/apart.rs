@@ -1,48 +1,58 @@
-//! Works on batches in a thread of its own, while the rows of the next are read.
+//! Works in a thread of its own on what is read, while more is read.
 //!
-//! A batch goes back to where it was made before it is dropped: memory that one thread gives
-//! back for another stays out of use for long.
+//! What was worked on goes back to where it was made before it is dropped: memory that one thread
+//! gives back for another stays out of use for long.
 
-use std::{
-    io,
-    sync::{Arc, mpsc as std_mpsc},
-};
+use std::{io, sync::mpsc as std_mpsc};
 
 use tokio::{sync::mpsc, task::JoinHandle};
 
-use super::{folder::Batch, stream::ExportError};
+use super::stream::ExportError;
 
-/// How many batches wait for a thread.
+/// How much waits for a thread.
 const AHEAD: usize = 1;
 
-pub(super) struct Apart<W> {
-    batches: mpsc::Sender<Arc<Batch>>,
-    taken: std_mpsc::Receiver<Arc<Batch>>,
-    worker: JoinHandle<io::Result<W>>,
+pub(super) struct Apart<B, D> {
+    batches: mpsc::Sender<B>,
+    taken: std_mpsc::Receiver<B>,
+    work: JoinHandle<io::Result<D>>,
 }
 
-impl<W: Send + 'static> Apart<W> {
-    pub fn start(mut worker: W, take: fn(&mut W, &Batch) -> io::Result<()>) -> Self {
-        let (batches, mut coming) = mpsc::channel::<Arc<Batch>>(AHEAD);
+/// What comes to a thread.
+pub(super) struct Coming<B> {
+    batches: mpsc::Receiver<B>,
+    back: std_mpsc::Sender<B>,
+}
+
+impl<B> Coming<B> {
+    pub fn each(mut self, mut take: impl FnMut(&mut B) -> io::Result<()>) -> io::Result<()> {
+        while let Some(mut batch) = self.batches.blocking_recv() {
+            take(&mut batch)?;
+            let _ = self.back.send(batch);
+        }
+        Ok(())
+    }
+}
+
+impl<B: Send + 'static, D: Send + 'static> Apart<B, D> {
+    pub fn start(work: impl FnOnce(Coming<B>) -> io::Result<D> + Send + 'static) -> Self {
+        let (batches, coming) = mpsc::channel(AHEAD);
         let (back, taken) = std_mpsc::channel();
-        // It ends with the export: when that is dropped, no more batches come.
-        let worker = tokio::task::spawn_blocking(move || {
-            while let Some(batch) = coming.blocking_recv() {
-                take(&mut worker, &batch)?;
-                let _ = back.send(batch);
-            }
-            Ok(worker)
-        });
+        let coming = Coming {
+            batches: coming,
+            back,
+        };
         Self {
             batches,
             taken,
-            worker,
+            // It ends with the export: when that is dropped, no more batches come.
+            work: tokio::task::spawn_blocking(move || work(coming)),
         }
     }
 
-    pub async fn take(&mut self, batch: Arc<Batch>) -> Result<(), ExportError> {
+    pub async fn take(&mut self, batch: B) -> Result<(), ExportError> {
         if self.batches.send(batch).await.is_err() {
-            let ended = (&mut self.worker).await.map_err(io::Error::other)?;
+            let ended = (&mut self.work).await.map_err(io::Error::other)?;
             let why = ended.err();
             return Err(why
                 .unwrap_or_else(|| io::ErrorKind::BrokenPipe.into())
@@ -52,15 +62,15 @@ impl<W: Send + 'static> Apart<W> {
         Ok(())
     }
 
-    pub async fn finish(self) -> Result<W, ExportError> {
+    pub async fn finish(self) -> Result<D, ExportError> {
         let Self {
             batches,
             taken,
-            worker,
+            work,
         } = self;
         drop(batches);
-        let worker = worker.await.map_err(io::Error::other)??;
+        let done = work.await.map_err(io::Error::other)??;
         while taken.try_recv().is_ok() {}
-        Ok(worker)
+        Ok(done)
     }
 }

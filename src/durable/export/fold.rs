@@ -8,11 +8,11 @@ use std::{
     },
 };
 
-use futures_util::StreamExt as _;
+use futures_util::{StreamExt as _, TryStreamExt as _};
 
 use super::{
     apart::Apart,
-    events::Named,
+    events::{Events, Named},
     folder::{Batch, Folded, Folder},
     known_tasks::KnownTasks,
     plan::{Kind, Names, Plan, Step},
@@ -27,6 +27,9 @@ use crate::durable::{
         TimerRow,
     },
 };
+
+/// How many events are handed on together.
+const LOT: usize = 64;
 
 impl Export<'_> {
     /// Reads the history, to know what belongs to what, and then folds each step by itself and
@@ -52,7 +55,7 @@ impl Export<'_> {
         store::add_related(self.reading.snapshot, &mut self.head).await?;
 
         let stored = self.head.has_timeline_entries == (self.events.len() > 0);
-        let teller = Teller {
+        let mut teller = Teller {
             now: self.options.now,
             config: self.options.config.clone(),
             policy: self.options.policy.cloned(),
@@ -70,8 +73,14 @@ impl Export<'_> {
         let same = Arc::clone(&teller.same);
         // While it may be up to date, the stored timeline is worth reading.
         let worth = || same.load(Ordering::Relaxed);
-        let mut folding = Apart::start(folder, Folder::take);
-        let mut telling = Apart::start(teller, Teller::take);
+        let mut folding = Apart::start(move |batches| {
+            batches.each(|batch: &mut Arc<Batch>| folder.fold_steps(&batch.rows))?;
+            Ok(folder.folded)
+        });
+        let mut telling = Apart::start(move |batches| {
+            batches.each(|batch: &mut Arc<Batch>| teller.tell(batch))?;
+            Ok(teller.told)
+        });
         let mut untold = vec![true; self.events.len()];
         let mut rest = steps.as_slice();
         while !rest.is_empty() {
@@ -95,8 +104,8 @@ impl Export<'_> {
             let batch = self.batch(&[], positions.to_vec(), &tasks, worth()).await?;
             telling.take(Arc::new(batch)).await?;
         }
-        let folder = folding.finish().await?;
-        let mut told = telling.finish().await?.told;
+        let folded = folding.finish().await?;
+        let mut told = telling.finish().await?;
         told.hidden.sort_by_key(|(at, _)| *at);
         told.same = worth();
         if told.same {
@@ -104,27 +113,35 @@ impl Export<'_> {
             let stored = store::count_timeline(self.reading.snapshot, run_id).await?;
             told.same = usize::try_from(stored) == Ok(self.events.len());
         }
-        Ok((folder.folded, told))
+        Ok((folded, told))
     }
 
     /// Keeps every event and every task, and knows which step they belong to.
     async fn plan(&mut self, folded: &mut Folded) -> Result<Plan, ExportError> {
         let run_id = self.run_id();
-        let mut plan = Plan::default();
-        let failures: HashMap<&str, &FailureRecord> = self
-            .head
-            .failures
-            .iter()
-            .map(|row| (row.id.as_str(), row))
-            .collect();
-        let mut events = store::events(&mut self.reading, &run_id);
-        while let Some(event) = events.next().await {
-            let event = event?;
-            let names: Names = event.as_payload();
-            self.events.push(&event, &names)?;
-            plan.take(self.options.config, &run_id, &failures, event, names);
+        let failures = self.head.failures.clone();
+        let (config, of_run) = (self.options.config.clone(), run_id.clone());
+        let mut planning = Apart::start(move |lots| {
+            let failures = failures.iter().map(|row| (row.id.as_str(), row));
+            let failures: HashMap<&str, &FailureRecord> = failures.collect();
+            let (mut events, mut plan) = (Events::default(), Plan::default());
+            lots.each(|lot: &mut Vec<HistoryEvent>| {
+                for event in lot.drain(..) {
+                    let names: Names = event.as_payload();
+                    events.push(&event, &names)?;
+                    plan.take(&config, &of_run, &failures, event, names);
+                }
+                Ok(())
+            })?;
+            Ok((events, plan))
+        });
+        let mut lots = store::events(&mut self.reading, &run_id).try_chunks(LOT);
+        while let Some(lot) = lots.next().await {
+            planning.take(lot.map_err(|ended| ended.1)?).await?;
         }
-        drop(events);
+        drop(lots);
+        let (events, mut plan) = planning.finish().await?;
+        self.events = events;
         for (table, kind) in [
             (ExecutionRow::TABLE, Kind::Activity),
             (TimerRow::TABLE, Kind::Timer),
@@ -199,7 +216,6 @@ impl Export<'_> {
         };
         Ok(Batch {
             positions,
-            whole_steps: !steps.is_empty(),
             beside: Beside {
                 executions: other_executions,
                 timers: other_timers,

@@ -79,8 +79,6 @@ impl Folded {
 pub(super) struct Batch {
     /// Where the events stand in the history.
     pub positions: Vec<u32>,
-    /// Whether these are all events of some steps, with their rows; else they are only told.
-    pub whole_steps: bool,
     pub rows: RunSnapshot,
     /// Only to be told: to a fold, a row is a step.
     pub beside: timeline::Beside,
@@ -124,14 +122,7 @@ impl Folder {
         folded.push_timers(&timers)
     }
 
-    pub fn take(&mut self, batch: &Batch) -> io::Result<()> {
-        if batch.whole_steps {
-            self.fold_steps(&batch.rows)?;
-        }
-        Ok(())
-    }
-
-    fn fold_steps(&mut self, rows: &RunSnapshot) -> io::Result<()> {
+    pub fn fold_steps(&mut self, rows: &RunSnapshot) -> io::Result<()> {
         let cx = Context {
             snapshot: rows,
             now: self.now,

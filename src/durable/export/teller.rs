@@ -47,7 +47,7 @@ pub(super) struct Timeline {
 impl Teller {
     /// Keeps the timeline of these events, compares it with the stored one, and notes what is
     /// redacted of it.
-    pub fn take(&mut self, batch: &Batch) -> io::Result<()> {
+    pub fn tell(&mut self, batch: &Batch) -> io::Result<()> {
         let cx = Context {
             snapshot: &batch.rows,
             now: self.now,

@@ -5,8 +5,10 @@ use serde::Serialize;
 use super::entry::Written;
 use crate::durable::canonical;
 
-/// How much text leaves at once.
-const PIECE: usize = 128 * 1024;
+/// How much text leaves at once. Of larger pieces the allocator gives the memory back each time.
+const PIECE: usize = 64 * 1024;
+/// Room for the entry that fills a piece.
+const ROOM: usize = PIECE + 16 * 1024;
 
 /// Members must come in the order of their keys.
 #[derive(Debug)]
@@ -112,7 +114,7 @@ impl Writer {
         if self.out.len() < PIECE {
             return None;
         }
-        let room = Vec::with_capacity(self.out.capacity());
+        let room = Vec::with_capacity(ROOM);
         Some(std::mem::replace(&mut self.out, room))
     }
 
