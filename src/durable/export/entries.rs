@@ -158,14 +158,17 @@ pub fn activity<'a>(
     let or_row = move |own: &'a Option<String>, of_row: fn(&ExecutionRow) -> Option<&str>| {
         own.as_deref().or_else(|| of_row(row?))
     };
+    let arguments = match stored.arguments {
+        Encoded::None => row
+            .and_then(|row| row.arguments.as_deref())
+            .map_or(Encoded::None, Encoded::Column),
+        told => told,
+    };
     let group = &activity.group;
     entry! {
         "activity_class": or_row(&activity.class, |row| Some(&row.activity_class)),
         "activity_type": or_row(&activity.r#type, |row| Some(&row.activity_type)),
-        "arguments": match stored.arguments {
-            Encoded::None => row.and_then(|row| row.arguments.as_deref()).map_or(Encoded::None, Encoded::Column),
-            told => told,
-        },
+        "arguments": arguments,
         "attempt_count": activity.attempt_count,
         "attempts": Attempts(activity),
         "closed_at": activity.closed_at.or(stored.closed_at),
@@ -396,5 +399,58 @@ fn empty() -> Value {
 fn merge(out: &mut Value, part: Value) {
     if let (Value::Object(out), Value::Object(part)) = (out, part) {
         out.extend(part);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::*;
+    use crate::durable::projection::parallel::ParallelGroup;
+
+    #[test]
+    fn a_wait_for_a_step_is_written_as_any_other() {
+        let step = Wait {
+            id: "activity:1".into(),
+            kind: "activity",
+            sequence: Some(7),
+            opened_at: DateTime::from_timestamp(1, 5_000),
+            target_type: Some("App\\Charge".into()),
+            history_authority: Some("typed_history"),
+            of_kind: OfKind::Step {
+                diagnostic_only: true,
+                row_status: Some("pending".into()),
+                group: ParallelGroup::default(),
+            },
+            ..Wait::default()
+        };
+        for of in [step, Wait::default()] {
+            let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+            wait(&mut ours, &of);
+            canonical::write(&mut theirs, &of);
+            assert_eq!(str::from_utf8(&ours), str::from_utf8(&theirs));
+        }
+    }
+
+    #[test]
+    fn a_stored_document_is_carried_as_json_or_as_its_text() {
+        let deep = format!("{}1{}", "[".repeat(100), "]".repeat(100));
+        let deeper = format!("{}1{}", "[".repeat(121), "]".repeat(121));
+        let quoted = format!("\"{deeper}\"");
+        for (stored, want) in [
+            (None, "[]"),
+            (Some("{}"), "[]"),
+            (Some(" null "), "[]"),
+            (Some(r#"{"b":1, "a":{}}"#), r#"{"a":[],"b":1}"#),
+            (Some(r#"{"a":1,"a":2}"#), r#"{"a":2}"#),
+            (Some("{broken"), r#""{broken""#),
+            (Some(&deep), &deep),
+            (Some(&deeper), &quoted),
+        ] {
+            let mut out = Vec::new();
+            Document(&Raw::of_column(stored.map(str::to_owned))).write(&mut out);
+            assert_eq!(str::from_utf8(&out), Ok(want));
+        }
     }
 }

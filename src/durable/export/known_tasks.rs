@@ -114,3 +114,36 @@ impl KnownTask {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_are_found_by_the_step_they_resume_and_by_id() {
+        let mut tasks = KnownTasks::default();
+        for (id, step) in [("c", Some(0)), ("a", None), ("b", Some(0)), ("d", None)] {
+            let task = TaskRow {
+                id: id.into(),
+                attempt_count: 3,
+                ..TaskRow::default()
+            };
+            tasks.take(&task, step);
+        }
+        let mut steps = [Step {
+            kind: Kind::Timer,
+            id: "t".into(),
+            events: Vec::new(),
+            tasks: Vec::new(),
+            timeout: false,
+        }];
+        tasks.assign(&mut steps);
+        let found = tasks.of("run", &steps, ["d", "c", "unknown"].into_iter());
+        let found: Vec<_> = found
+            .iter()
+            .map(|row| (row.id.as_str(), row.payload.0.as_deref()))
+            .collect();
+        let named = Some(r#"{"timer_id":"t"}"#);
+        assert_eq!(found, [("b", named), ("c", named), ("d", None)]);
+    }
+}
