@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::entry::Written;
 use crate::durable::canonical;
 
-/// How much text leaves at once. Of larger pieces the allocator gives the memory back each time.
+/// How much text leaves at once.
 const PIECE: usize = 64 * 1024;
 /// Room for the entry that fills a piece.
 const ROOM: usize = PIECE + 16 * 1024;
