@@ -28,9 +28,10 @@ impl<R> Section<R> {
     pub fn new(window: Window, ahead: bool, make: impl FnOnce(Window) -> Vec<R>) -> Self {
         let stretch = if ahead {
             let from = window.from / STRETCH * STRETCH;
+            let shown_to = window.from + window.len;
             Window {
                 from,
-                len: (window.total - from).min(STRETCH),
+                len: (from + STRETCH).max(shown_to).min(window.total) - from,
                 ..window
             }
         } else {
