@@ -73,6 +73,7 @@ impl Row {
     }
 
     /// The row itself, out of what will be refilled.
+    #[must_use]
     pub fn kept(&mut self) -> Self {
         Self::new(Arc::clone(&self.columns), std::mem::take(&mut self.cells))
     }

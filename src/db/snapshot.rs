@@ -29,11 +29,13 @@ pub struct Snapshot {
 const POSTGRES_READ: &str = "begin isolation level repeatable read, read only";
 const MYSQL_READ: &str = "start transaction with consistent snapshot, read only";
 
+type TakeRow = dyn FnMut(&mut Row) -> Result<(), DbError> + Send;
+
 /// A statement, and what takes each of its rows: on SQLite where they are read, so it is whole by
 /// itself. Each row is lent; one that is kept is taken out of it.
 pub struct Question {
     pub(super) statement: Statement,
-    pub(super) take: Box<dyn FnMut(&mut Row) -> Result<(), DbError> + Send>,
+    pub(super) take: Box<TakeRow>,
 }
 
 impl Question {
