@@ -56,6 +56,7 @@ fn body(page: &str, here: &str) -> Vec<String> {
 
 /// A line of the box that lists what is wrong with the rows.
 fn is_notice(line: &str) -> bool {
+    let line = line.strip_prefix("<div class=\"notices\">").unwrap_or(line);
     line.starts_with("<div class=\"notice slim is-attn\"")
         || line.starts_with("<ul><li><code><bdi>")
 }
