@@ -61,6 +61,16 @@ fn is_notice(line: &str) -> bool {
         || line.starts_with("<ul><li><code><bdi>")
 }
 
+/// With the end of the box around them.
+fn drop_notices(lines: &mut Vec<String>) {
+    let mut inside = false;
+    lines.retain(|line| {
+        let ends = inside && line == "</div>";
+        inside = is_notice(line);
+        !inside && !ends
+    });
+}
+
 async fn differences(server: &TestServer, instance: &str, run: &str) -> Vec<String> {
     let (instance, id) = (segment(instance), segment(run));
     let live = format!("/waterline/instances/{instance}/runs/{id}");
@@ -87,8 +97,8 @@ async fn differences(server: &TestServer, instance: &str, run: &str) -> Vec<Stri
         .iter()
         .any(|line| line.contains("<bdi>activity_executions.id</bdi>"))
     {
-        ours.retain(|line| !is_notice(line));
-        theirs.retain(|line| !is_notice(line));
+        drop_notices(&mut ours);
+        drop_notices(&mut theirs);
     }
     // One line more or less moves all that follow: only those that are nowhere else count.
     let only = |these: &[String], those: &[String]| -> Vec<String> {
