@@ -23,7 +23,7 @@ pub use connect::{Settings, masked};
 pub use count::{bump, counted, recorded, statements_total};
 pub use error::DbError;
 pub use exclusive::Exclusive;
-pub use row::{Columns, Json, Row};
+pub use row::{Columns, Json, Row, plain_time};
 pub use snapshot::{Question, Snapshot, WriteTx};
 pub use statement::{Dialect, Statement, is_whole_second};
 pub use val::Val;

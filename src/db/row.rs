@@ -101,6 +101,7 @@ impl Row {
         self.cells
     }
 
+    #[inline]
     pub fn take(&mut self, column: &'static str) -> Result<Val, DbError> {
         Ok(match self.place(column)? {
             0 => self.cells[0].clone(),
@@ -108,6 +109,7 @@ impl Row {
         })
     }
 
+    #[inline]
     fn place(&mut self, column: &'static str) -> Result<usize, DbError> {
         let names = &self.columns.names;
         let at = if names.get(self.next).is_some_and(|name| name == column) {
@@ -239,6 +241,7 @@ impl Row {
             .ok_or_else(|| wrong(column, "boolean", Val::Null))
     }
 
+    #[inline]
     fn naive(&mut self, column: &'static str) -> Result<Option<NaiveDateTime>, DbError> {
         let at = self.place(column)?;
         let found = &self.cells[at];
@@ -263,6 +266,7 @@ fn wrong(column: &'static str, expected: &'static str, found: Val) -> DbError {
     }
 }
 
+#[inline]
 fn from_zone(naive: NaiveDateTime, zone: crate::zone::Zone) -> DateTime<Utc> {
     // In the hour a clock is set back the stored text is ambiguous: the earlier moment is taken.
     // In the hour that does not exist, read it as UTC rather than lose it.
@@ -293,7 +297,7 @@ fn parse_time(text: &str) -> Option<NaiveDateTime> {
 
 /// `YYYY-MM-DD HH:MM:SS[.f]`, the form nearly every stored time has, without the cost of
 /// interpreting a format string. Anything else is left to the slower readers.
-fn plain_time(text: &[u8]) -> Option<NaiveDateTime> {
+pub fn plain_time(text: &[u8]) -> Option<NaiveDateTime> {
     let (whole, fraction) = text.split_at_checked(19)?;
     let separators = [whole[4], whole[7], whole[10], whole[13], whole[16]];
     if !matches!(&separators, b"-- ::" | b"--T::") {
@@ -320,6 +324,7 @@ fn plain_time(text: &[u8]) -> Option<NaiveDateTime> {
 }
 
 /// At most nine decimal digits.
+#[inline]
 fn number(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0, |number, digit| {
         digit

@@ -299,6 +299,7 @@ impl<'r> Cells<'r> {
     }
 
     /// What was read, or nothing and a notice.
+    #[inline]
     fn taken<T>(
         &mut self,
         read: Result<Option<T>, DbError>,
