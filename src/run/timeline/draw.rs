@@ -99,6 +99,7 @@ pub fn draw(story: &Story, asked: &Asked, range: Range) -> Timeline {
     let columns = density::columns(groups.count());
     let mut rows = vec![(run.clone(), None)];
     rows.extend(chosen.rows);
+    let crossing: Vec<f64> = marks.iter().map(|mark| scale.place(mark.at)).collect();
     let rows: Vec<Row> = rows
         .into_iter()
         .map(|(mut unit, group)| {
@@ -109,7 +110,7 @@ pub fn draw(story: &Story, asked: &Asked, range: Range) -> Timeline {
                     unit.keep_ends();
                     bars
                 }
-                None => bars(&unit, &scale, from, to),
+                None => bars(&unit, &scale, &crossing, from, to),
             };
             Row {
                 bars,
@@ -168,7 +169,14 @@ fn extent(
     (from, to.max(from))
 }
 
-fn bars(unit: &Unit, scale: &Scale, from: DateTime<Utc>, to: DateTime<Utc>) -> Vec<Bar> {
+/// `crossing` are the places of the lines that run down through all rows.
+fn bars(
+    unit: &Unit,
+    scale: &Scale,
+    crossing: &[f64],
+    from: DateTime<Utc>,
+    to: DateTime<Utc>,
+) -> Vec<Bar> {
     let mut bars = Vec::with_capacity(unit.spans.len());
     let mut ahead = 0.0_f64;
     for span in unit
@@ -195,10 +203,14 @@ fn bars(unit: &Unit, scale: &Scale, from: DateTime<Utc>, to: DateTime<Utc>) -> V
         let (mut label, mut tight) = label(span, right - left);
         let mut middle = f64::midpoint(left, right);
         // A pause that folds cut into pieces still tells how long it is.
-        let over = span.phase == Phase::Backoff && label.is_none() && end - x >= 9.0;
+        let over = span.phase == Phase::Backoff && label.is_none() && end - x >= BACKOFF;
         if over {
             (label, tight) = (Some(Label::Backoff), true);
             middle = f64::midpoint(x, end);
+        }
+        if label == Some(Label::Backoff) {
+            let (left, right) = if over { (x, end) } else { (left, right) };
+            middle = clear_of(crossing, left, right).unwrap_or(middle);
         }
         bars.push(Bar {
             span: span.clone(),
@@ -222,10 +234,33 @@ pub(super) fn height(kind: Kind) -> u8 {
     }
 }
 
+/// How wide the words on a pause are at the most, as a share of a wide drawing.
+const BACKOFF: f64 = 9.0;
+
+/// Where words between two places stand when a line would strike through their middle: in the
+/// widest part without a line, if they have room there.
+fn clear_of(crossing: &[f64], left: f64, right: f64) -> Option<f64> {
+    let middle = f64::midpoint(left, right);
+    let mut edges: Vec<f64> = crossing
+        .iter()
+        .copied()
+        .filter(|place| (left..=right).contains(place))
+        .collect();
+    edges
+        .iter()
+        .find(|place| (*place - middle).abs() < BACKOFF / 2.0)?;
+    edges.extend([left, right]);
+    edges.sort_by(f64::total_cmp);
+    let part = edges
+        .windows(2)
+        .max_by(|a, b| (a[1] - a[0]).total_cmp(&(b[1] - b[0])))?;
+    (part[1] - part[0] >= BACKOFF).then(|| f64::midpoint(part[0], part[1]))
+}
+
 /// What is written on a bar, and whether it has room on a wide drawing only.
 fn label(span: &Span, width: f64) -> (Option<Label>, bool) {
     match (span.phase, span.attempt) {
-        (Phase::Backoff, _) if width >= 9.0 => (Some(Label::Backoff), width < 30.0),
+        (Phase::Backoff, _) if width >= BACKOFF => (Some(Label::Backoff), width < 30.0),
         (Phase::Backoff, _) if width >= 5.0 => (Some(Label::Length), true),
         (Phase::Ahead, Some(attempt)) => (Some(Label::Attempt(attempt)), true),
         (Phase::Done | Phase::Failed | Phase::Lost | Phase::Cancelled | Phase::Open, Some(n))
@@ -437,6 +472,21 @@ mod tests {
         assert_eq!(timeline.folds.len(), 1);
         let pause = &timeline.rows[1].bars[1];
         assert_eq!((pause.label, pause.over), (Some(Label::Backoff), true));
+    }
+
+    #[test]
+    fn no_line_strikes_through_the_length_of_a_pause() {
+        for (what, crossing, expected) in [
+            ("no line", &[][..], None),
+            ("beside the words", &[22.0], None),
+            ("outside the pause", &[50.0], None),
+            ("through them, more room behind", &[29.0], Some(34.5)),
+            ("through them, more room before", &[31.0], Some(25.5)),
+            ("two lines", &[26.0, 29.0], Some(34.5)),
+            ("no room on either side", &[25.0, 30.0, 35.0], None),
+        ] {
+            assert_eq!(clear_of(crossing, 20.0, 40.0), expected, "{what}");
+        }
     }
 
     #[test]
