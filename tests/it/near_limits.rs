@@ -146,6 +146,26 @@ on_every_database! {
         }
     }
 
+    /// What a run leaves open when it closes brings it near to nothing.
+    async fn a_closed_run_is_near_no_limit(db: TestDb) {
+        let mut rows = Vec::new();
+        for (n, status) in [(1, "completed"), (2, "failed"), (3, "cancelled"), (4, "terminated")] {
+            let mut own = run(n, 12);
+            for row in &mut own[..2] {
+                row.replace("status", status);
+            }
+            own[0].replace("status_bucket", if n == 1 { "completed" } else { "failed" });
+            rows.extend(own);
+        }
+        rows.extend(run(5, 12));
+        write(&db.writable, rows, |_| ()).await.unwrap();
+        for (kind, said) in limits(&db, 10, 80).await {
+            if COUNTED.contains(&kind.as_str()) {
+                assert_eq!(said.matches("12 · 120 %").count(), 1, "{kind}: {said}");
+            }
+        }
+    }
+
     /// A run at the limit of nothing is near none, and where many are near that is said.
     async fn limits_that_are_off_warn_nobody(db: TestDb) {
         let rows = (0..21).flat_map(|n| run(n, 2)).collect();

@@ -96,8 +96,8 @@ const EXECUTIONS: &str = concat!(
      count(case when status in ('pending', 'running') and :local then 1 end) as local_open, \
      count(case when status = 'pending' and :local then 1 end) as local_pending, \
      count(case when status = 'running' and :local then 1 end) as local_running, \
-     cast(sum(case when :local then (select count(*) from {activity_attempts} a where a.activity_execution_id = x.id) else 0 end) as :integer) as local_attempts, \
-     cast(sum(case when :local then (select count(*) from {activity_attempts} a where a.activity_execution_id = x.id and a.status = 'failed') else 0 end) as :integer) as local_failed_attempts, \
+     cast(sum(case when :local then (select count(*) from {activity_attempts} a where a.activity_execution_id = x.id:and_ns_a) else 0 end) as :integer) as local_attempts, \
+     cast(sum(case when :local then (select count(*) from {activity_attempts} a where a.activity_execution_id = x.id and a.status = 'failed':and_ns_a) else 0 end) as :integer) as local_failed_attempts, \
      count(case when status = 'pending' and attempt_count > 0 then 1 end) as retrying, \
      count(case when status = 'pending' and attempt_count > 0 and :local then 1 end) as local_retrying, \
      min(case when status = 'pending' and attempt_count > 0 then started_at end) as oldest_retrying_started_at, \

@@ -5,7 +5,7 @@ use super::{
     sql::{self, Scope},
 };
 use crate::{
-    db::{DbError, Snapshot},
+    db::{DbError, Snapshot, Val},
     durable::engine_config::EngineConfig,
 };
 
@@ -29,15 +29,18 @@ pub struct NearLimit {
     pub more: bool,
 }
 
-/// Along `(status, …)`.
+/// Along `(status, …)`. What a run leaves open when it closes nobody waits for: who holds enough of
+/// it is looked up, and must be open.
 macro_rules! open {
     ($table:literal, $status:literal) => {
         concat!(
-            "select workflow_run_id as run_id, count(*) as \"open\" from {",
+            "select x.workflow_run_id as run_id, count(*) as \"open\" from {",
             $table,
-            "} where status in (",
+            "} x where x.status in (",
             $status,
-            "):and_ns_x group by workflow_run_id having count(*) >= "
+            "):and_ns_x group by x.workflow_run_id having count(*) >= :threshold \
+             and exists (select 1 from {workflow_runs} o where o.id = x.workflow_run_id \
+             and o.status in ('pending', 'running', 'waiting'))"
         )
     };
 }
@@ -49,7 +52,7 @@ macro_rules! of_open_runs {
             "select run_id, \"open\" from (select s.id as run_id, (select count(*) from ",
             $from,
             ") as \"open\" from {workflow_run_summaries} s \
-             where s.status_bucket = 'running':and_ns) counted where \"open\" >= "
+             where s.status_bucket = 'running':and_ns) counted where \"open\" >= :threshold"
         )
     };
 }
@@ -101,10 +104,11 @@ pub(super) async fn near(
     let percent = config.int("structural_limits.warning_threshold_percent");
     let mut near = Vec::new();
     for (kind, path, template) in KINDS {
-        let mut q = sql::statement(snapshot, scope, template);
         // A limit that is off is asked for all the same: a pass always sends as many.
-        q.bind(threshold(config.int(path), percent).unwrap_or(i64::MAX))
-            .push(" order by 2 desc, 1 limit ")
+        let least = threshold(config.int(path), percent).unwrap_or(i64::MAX);
+        let values = [("threshold", Val::from(least))];
+        let mut q = sql::statement_with(snapshot, scope, template, &values);
+        q.push(" order by 2 desc, 1 limit ")
             .bind(i64::try_from(NAMED + 1).unwrap_or(i64::MAX));
         let mut runs = snapshot.fetch_as(q, OpenCount::read).await?;
         let more = runs.len() > NAMED;

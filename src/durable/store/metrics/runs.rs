@@ -130,7 +130,7 @@ macro_rules! largest {
          max(history_fan_out) as max_fan_out, \
          min(updated_at) as oldest_updated_at, \
          max(updated_at) as newest_updated_at, \
-         count(case when status = 'failed' and :plain(updated_at) >= :week then 1 end) as failed_flows_past_week, \
+         count(case when :plain(updated_at) >= :week and status = 'failed' then 1 end) as failed_flows_past_week, \
          max(case when duration_ms >= :long then :longest_run end) as longest, \
          max(case when exception_count >= :many then :troubled_run end) as most_exceptions"
     };

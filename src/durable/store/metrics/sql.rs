@@ -148,6 +148,17 @@ fn insert(q: &mut Statement, scope: &Scope<'_>, word: &str) {
                 .push(")"),
             None => q,
         },
+        // An attempt names a run of its own.
+        "and_ns_a" => match scope.namespace {
+            Some(namespace) => q
+                .push(
+                    " and exists (select 1 from {workflow_runs} ar \
+                     where ar.id = a.workflow_run_id and ar.namespace = ",
+                )
+                .bind(namespace)
+                .push(")"),
+            None => q,
+        },
         word => {
             let dialect = q.dialect();
             q.push(spelling(dialect, word))
@@ -198,11 +209,18 @@ fn spelling(dialect: Dialect, word: &str) -> &'static str {
         "as_text" => dialect.pick("", "::text", ""),
         "longest_run" => record!(dialect, "duration_ms"),
         "troubled_run" => record!(dialect, "exception_count"),
+        // PostgreSQL counts the hours since 1970: to write out a time takes it longer.
         "closed_hour" => dialect.pick(
             "substr(closed_at, 1, 13)",
-            "left(closed_at::text, 13)",
+            "floor(date_part('epoch', closed_at) / 3600)::text",
             "substr(closed_at, 1, 13)",
         ),
+        // MySQL compares words by its collation: nothing is gained there.
+        "plainly_completed" => {
+            const WORDS: &str =
+                "status = 'completed' and status_bucket = 'completed' and liveness_state = 'closed'";
+            dialect.pick(WORDS, WORDS, "1 = 0")
+        }
         "local" => dialect.pick(
             "(x.activity_options like '%local%' and case when json_valid(x.activity_options) \
               then json_extract(x.activity_options, '$.execution_mode') end = 'local')",
