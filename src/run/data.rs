@@ -54,6 +54,8 @@ pub struct Preview {
     pub mark: Option<Tag>,
     /// None when it is too long to stand in the page.
     pub text: Option<String>,
+    /// There is something to keep as a file.
+    pub offered: bool,
     /// What it belongs to, and which of its payloads it is.
     pub of: PayloadRef,
 }
@@ -85,6 +87,8 @@ pub struct Whole {
     pub text: String,
     /// The text is JSON.
     pub json: bool,
+    /// There is something to keep as a file.
+    pub offered: bool,
 }
 
 /// JSON text with line breaks and indentation; every token stays exactly as it is.

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     durable::{
-        payload::{self, Payload},
+        payload::{self, Payload, closure},
         projection::Projected,
         stored::HistoryEvent,
     },
@@ -23,15 +23,15 @@ pub fn in_row(of: PayloadRef, payload: &Payload) -> Option<Preview> {
 pub fn preview(of: PayloadRef, payload: &Payload, most: usize) -> Option<Preview> {
     let text = match payload {
         Payload::None => return None,
-        Payload::Value(value) | Payload::Reference(value) | Payload::Hidden(value) => {
-            written(value, most)
-        }
+        Payload::Value(value) => return Some(decoded(of, value, most)),
+        Payload::Reference(value) | Payload::Hidden(value) => written(value, most),
         Payload::Raw { text, .. } => (text.len() <= most).then(|| text.clone()),
     };
     Some(Preview {
         name: of.part,
         mark: mark(payload),
         text,
+        offered: true,
         of,
     })
 }
@@ -39,12 +39,28 @@ pub fn preview(of: PayloadRef, payload: &Payload, most: usize) -> Option<Preview
 /// The same for a value the projection has already decoded.
 pub fn of_value(of: PayloadRef, value: Option<&Value>) -> Option<Preview> {
     let value = value?;
+    let shown = decoded(of, value, EAGER_IN_ROW);
     Some(Preview {
-        name: of.part,
-        mark: payload::is_hidden(value).then(hidden),
-        text: written(value, EAGER_IN_ROW),
-        of,
+        mark: shown
+            .mark
+            .or_else(|| payload::is_hidden(value).then(hidden)),
+        ..shown
     })
+}
+
+fn decoded(of: PayloadRef, value: &Value, most: usize) -> Preview {
+    let replaced = closure::hidden(value);
+    Preview {
+        name: of.part,
+        mark: replaced.as_ref().map(|_| with_closure()),
+        text: match &replaced {
+            Some(Value::String(words)) => Some(words.clone()),
+            Some(shown) => written(shown, most),
+            None => written(value, most),
+        },
+        offered: !replaced.is_some_and(|shown| shown.is_string()),
+        of,
+    }
 }
 
 /// The whole payload; none when there is none.
@@ -52,15 +68,26 @@ pub fn whole(payload: Payload) -> Option<Whole> {
     let mark = mark(&payload);
     Some(match payload {
         Payload::None => return None,
+        Payload::Value(value) if let Some(shown) = closure::hidden(&value) => Whole {
+            mark: Some(with_closure()),
+            json: !shown.is_string(),
+            offered: !shown.is_string(),
+            text: match shown {
+                Value::String(words) => words,
+                shown => indented(&shown.to_string()),
+            },
+        },
         Payload::Value(value) | Payload::Reference(value) | Payload::Hidden(value) => Whole {
             mark,
             text: indented(&value.to_string()),
             json: true,
+            offered: true,
         },
         Payload::Raw { text, .. } => Whole {
             mark,
             text,
             json: false,
+            offered: true,
         },
     })
 }
@@ -78,6 +105,11 @@ fn mark(payload: &Payload) -> Option<Tag> {
                 .titled(format!("shown as stored: {reason}")),
         ),
     }
+}
+
+fn with_closure() -> Tag {
+    Tag::new("PHP closure", Tone::Wait, Mark::Lock)
+        .titled("serialized code of the application: its length is all that is shown")
 }
 
 fn hidden() -> Tag {
@@ -161,11 +193,16 @@ pub fn of_event(event: &HistoryEvent, codec: Option<&str>) -> Vec<(String, Whole
             .into_iter()
             .collect();
     };
-    let withheld = withhold(&mut value, DEPTH);
+    let mut found = Vec::new();
+    let mut withheld = withhold(&mut value, DEPTH);
+    if let Value::Object(map) = &mut value {
+        withheld |= decode_inside(map, codec, "", DEPTH, &mut found);
+    }
     let stored = Whole {
         mark: withheld.then(|| {
-            Tag::new("partly withheld", Tone::Wait, Mark::Lock)
-                .titled("a request's address, agent and headers are never shown")
+            Tag::new("partly withheld", Tone::Wait, Mark::Lock).titled(
+                "a request's address, agent and headers are never shown, nor is a PHP closure",
+            )
         }),
         // Only where something had to go is it not word for word what is stored.
         text: if withheld {
@@ -174,23 +211,24 @@ pub fn of_event(event: &HistoryEvent, codec: Option<&str>) -> Vec<(String, Whole
             indented(text)
         },
         json: true,
+        offered: true,
     };
-    let mut found = vec![("payload".to_owned(), stored)];
-    if let Value::Object(map) = &value {
-        decode_inside(map, codec, "", DEPTH, &mut found);
-    }
+    found.insert(0, ("payload".to_owned(), stored));
     found
 }
 
+/// Finds what is encoded; a closure among it is taken out where it stands, and then it is true.
 fn decode_inside(
-    map: &Map<String, Value>,
+    map: &mut Map<String, Value>,
     codec: Option<&str>,
     path: &str,
     depth: usize,
     found: &mut Vec<(String, Whole)>,
-) {
+) -> bool {
     let own = map.get("payload_codec").and_then(Value::as_str);
-    let codec = own.filter(|own| !own.is_empty()).or(codec);
+    let own = own.filter(|own| !own.is_empty()).map(str::to_owned);
+    let codec = own.as_deref().or(codec);
+    let mut withheld = false;
     for (key, value) in map {
         let path = if path.is_empty() {
             key.clone()
@@ -200,16 +238,23 @@ fn decode_inside(
         match value {
             Value::String(_) | Value::Object(_) if ENCODED.contains(&key.as_str()) => {
                 let decoded = payload::decode_value(codec, value);
+                if let Payload::Value(decoded) = &decoded
+                    && let Some(shown) = closure::hidden(decoded)
+                {
+                    *value = shown;
+                    withheld = true;
+                }
                 if matches!(decoded, Payload::Value(_) | Payload::Reference(_)) {
                     found.extend(whole(decoded).map(|whole| (path, whole)));
                 }
             }
             Value::Object(inner) if depth > 0 => {
-                decode_inside(inner, codec, &path, depth - 1, found);
+                withheld |= decode_inside(inner, codec, &path, depth - 1, found);
             }
             _ => {}
         }
     }
+    withheld
 }
 
 /// Takes out what a page may not say of a request; true when there was any.
@@ -259,6 +304,44 @@ mod tests {
         assert_eq!(paths, ["payload", "activity.result"]);
         assert!(found[0].1.text.contains("1.0"), "{}", found[0].1.text);
         assert_eq!(found[1].1.text, "7");
+    }
+
+    const CLOSURE: &[u8] = b"durable-workflow.internal.async-closure.v1\0O:47:signed code";
+
+    #[test]
+    fn a_closure_is_named_and_nothing_of_it_is_offered() {
+        use crate::durable::payload::avro;
+
+        let stored = avro::encode(&avro::Value::Bytes(CLOSURE.into()));
+        let closure = payload::decode(None, Some(&stored));
+        let of = || PayloadRef {
+            of: "activity",
+            id: "a".into(),
+            part: "arguments",
+        };
+        let said = "PHP closure, 59 bytes";
+        let preview = in_row(of(), &closure).unwrap();
+        assert_eq!(preview.text.as_deref(), Some(said));
+        assert!(preview.mark.is_some() && !preview.offered);
+        let whole = super::whole(closure.clone()).unwrap();
+        assert_eq!((whole.text.as_str(), whole.offered), (said, false));
+
+        let list = payload::Payload::Value(json!([1, closure.known()]));
+        let preview = in_row(of(), &list).unwrap();
+        assert_eq!(
+            preview.text.as_deref(),
+            Some(format!("[\n  1,\n  \"{said}\"\n]").as_str())
+        );
+        assert!(preview.offered, "the rest of it");
+
+        let event = event(&json!({"activity": {"arguments": stored}}).to_string());
+        let found = of_event(&event, None);
+        assert!(found[0].1.mark.is_some() && !found[0].1.text.contains(&stored));
+        assert!(found[0].1.text.contains(said));
+        assert_eq!(
+            (found[1].1.text.as_str(), found[1].1.offered),
+            (said, false)
+        );
     }
 
     #[test]

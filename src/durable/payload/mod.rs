@@ -3,6 +3,7 @@
 //! Nothing here resolves a class, fetches a URI or runs what it decodes.
 
 pub mod avro;
+pub mod closure;
 
 use base64::Engine as _;
 use serde_json::Value;
