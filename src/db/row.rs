@@ -78,6 +78,10 @@ impl Row {
         Self::new(Arc::clone(&self.columns), std::mem::take(&mut self.cells))
     }
 
+    pub fn columns(&self) -> &Arc<Columns> {
+        &self.columns
+    }
+
     /// Name and value of every cell, in select order.
     pub fn cells(&self) -> impl Iterator<Item = (&str, &Val)> {
         self.columns
@@ -298,7 +302,7 @@ fn parse_time(text: &str) -> Option<NaiveDateTime> {
 /// `YYYY-MM-DD HH:MM:SS[.f]`, the form nearly every stored time has, without the cost of
 /// interpreting a format string. Anything else is left to the slower readers.
 pub fn plain_time(text: &[u8]) -> Option<NaiveDateTime> {
-    let (whole, fraction) = text.split_at_checked(19)?;
+    let (whole, fraction) = text.split_first_chunk::<19>()?;
     let separators = [whole[4], whole[7], whole[10], whole[13], whole[16]];
     if !matches!(&separators, b"-- ::" | b"--T::") {
         return None;
@@ -326,11 +330,13 @@ pub fn plain_time(text: &[u8]) -> Option<NaiveDateTime> {
 /// At most nine decimal digits.
 #[inline]
 fn number(digits: &[u8]) -> Option<u32> {
-    digits.iter().try_fold(0, |number, digit| {
-        digit
-            .is_ascii_digit()
-            .then(|| number * 10 + u32::from(digit - b'0'))
-    })
+    let (mut number, mut all) = (0_u32, true);
+    for digit in digits {
+        let digit = digit.wrapping_sub(b'0');
+        all &= digit < 10;
+        number = number.wrapping_mul(10).wrapping_add(digit.into());
+    }
+    all.then_some(number)
 }
 
 #[cfg(test)]

@@ -21,6 +21,8 @@ pub use self::{
 struct Member {
     key: usize,
     key_end: usize,
+    /// The key needs no escapes: it may stay between its quotes as it was written.
+    plain: bool,
     value: usize,
     end: usize,
 }
@@ -55,12 +57,11 @@ impl Map {
     }
 
     /// Writes a key, not escaped. Its value comes next.
-    fn key(&mut self, out: &mut Vec<u8>, key: &[u8]) {
+    fn key(&mut self, out: &mut Vec<u8>, key: &[u8], plain: bool) {
         self.next(out);
         out.push(b'"');
         out.extend_from_slice(key);
         out.push(b'"');
-        let plain = plain_bytes(key) == key.len();
         self.named(out, key.len(), plain);
     }
 
@@ -70,6 +71,7 @@ impl Map {
         let member = Member {
             key: key_end - length,
             key_end,
+            plain,
             value: key_end + 2,
             end: key_end + 2,
         };
@@ -119,11 +121,17 @@ fn arrange(out: &mut Vec<u8>, start: usize, members: &mut [Member]) -> Result<()
         if n > 0 {
             out.push(b',');
         }
-        if !list {
-            write_key(out, member);
-            out.push(b':');
+        match (list, member.plain) {
+            (true, _) => out.extend_from_within(member.value..member.end),
+            // Key and value, with all that stands around them.
+            (false, true) => out.extend_from_within(member.key - 1..member.end),
+            (false, false) => {
+                let text = String::from_utf8_lossy(key(out, member)).into_owned();
+                write_text(out, &text);
+                out.push(b':');
+                out.extend_from_within(member.value..member.end);
+            }
         }
-        out.extend_from_within(member.value..member.end);
     }
     out.push(if list { b']' } else { b'}' });
     out.copy_within(raw.., start);
@@ -163,15 +171,6 @@ fn key<'o>(out: &'o [u8], member: &Member) -> &'o [u8] {
     &out[member.key..member.key_end]
 }
 
-fn write_key(out: &mut Vec<u8>, member: &Member) {
-    if plain_bytes(key(out, member)) == member.key_end - member.key {
-        out.extend_from_within(member.key - 1..=member.key_end);
-    } else {
-        let text = String::from_utf8_lossy(key(out, member)).into_owned();
-        write_text(out, &text);
-    }
-}
-
 /// A byte that stands for itself in a string.
 #[inline]
 fn is_plain(byte: u8) -> bool {
@@ -189,13 +188,12 @@ fn plain_bytes(bytes: &[u8]) -> usize {
         .iter()
         .take_while(|eight| {
             let eight = u64::from_ne_bytes(**eight);
-            // The top bit of a byte is set where it is zero, below a space, or beyond ASCII; a
-            // borrow from the byte before may set one too many, never one too few.
-            let zero = |of: u64| of.wrapping_sub(ONES) & !of;
-            let quote = zero(eight ^ (ONES * u64::from(b'"')));
-            let escape = zero(eight ^ (ONES * u64::from(b'\\')));
-            let control = eight.wrapping_sub(ONES * 0x20) & !eight;
-            (quote | escape | control | eight) & TOPS == 0
+            // The top bit of a byte is set where it is too small, or beyond ASCII; a borrow from
+            // the byte before may set one too many, never one too few. With its second bit
+            // turned, a quote stands right behind the control characters.
+            let low = (eight ^ (ONES * 0x02)).wrapping_sub(ONES * 0x21);
+            let escape = (eight ^ (ONES * u64::from(b'\\'))).wrapping_sub(ONES);
+            (low | escape | eight) & TOPS == 0
         })
         .count()
         * 8;

@@ -1,7 +1,5 @@
 //! The canonical text of a JSON text, numbers as they are written there.
 
-use std::borrow::Cow;
-
 use super::{Map, Twice, plain_bytes, write_float, write_integer, write_text};
 
 /// How deep a document may nest: what PHP's own reader takes.
@@ -142,8 +140,12 @@ impl<'t> Reader<'t, '_> {
                 if self.peek() != Some(b'"') {
                     return self.wrong("a key is missing");
                 }
-                let key = self.key()?;
-                map.key(self.out, &key);
+                if let Some(key) = self.plain() {
+                    map.key(self.out, key, true);
+                } else {
+                    let key = self.string()?;
+                    map.key(self.out, key.as_bytes(), false);
+                }
                 self.space();
                 if self.peek() != Some(b':') {
                     return self.wrong("a key goes on with a colon");
@@ -178,13 +180,6 @@ impl<'t> Reader<'t, '_> {
             write_text(self.out, &text);
         }
         Ok(())
-    }
-
-    fn key(&mut self) -> Result<Cow<'t, [u8]>, NotJson> {
-        match self.plain() {
-            Some(plain) => Ok(plain.into()),
-            None => Ok(self.string()?.into_bytes().into()),
-        }
     }
 
     /// A string in which nothing needs another form, as most are.

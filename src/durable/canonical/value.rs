@@ -7,7 +7,7 @@ use serde::{
     ser::{self, Error as _},
 };
 
-use super::{Map, write_float, write_integer, write_text};
+use super::{Map, plain_bytes, write_float, write_integer, write_text};
 
 /// Appends the canonical text of a value.
 pub fn write(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
@@ -241,7 +241,8 @@ impl ser::SerializeStruct for Members<'_> {
         key: &'static str,
         value: &T,
     ) -> Result<(), fmt::Error> {
-        self.map.key(self.out, key.as_bytes());
+        let key = key.as_bytes();
+        self.map.key(self.out, key, plain_bytes(key) == key.len());
         self.value(value)
     }
 
@@ -268,7 +269,7 @@ impl ser::SerializeMap for Members<'_> {
             quoted => {
                 let key: String = serde_json::from_slice(quoted).map_err(fmt::Error::custom)?;
                 self.out.truncate(before);
-                self.map.key(self.out, key.as_bytes());
+                self.map.key(self.out, key.as_bytes(), false);
             }
         }
         Ok(())

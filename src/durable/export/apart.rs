@@ -50,6 +50,14 @@ impl<B: Send + 'static, D: Send + 'static> Apart<B, D> {
         }
     }
 
+    /// Waits until what was taken last is worked on: to make the next before would only hold more
+    /// in memory.
+    pub async fn ready(&mut self) {
+        // A thread that ended takes nothing any more, and says why when it is asked to.
+        let _ = self.batches.reserve().await;
+        while self.taken.try_recv().is_ok() {}
+    }
+
     pub async fn take(&mut self, batch: B) -> Result<(), ExportError> {
         if self.batches.send(batch).await.is_err() {
             let ended = (&mut self.work).await.map_err(io::Error::other)?;
@@ -58,7 +66,6 @@ impl<B: Send + 'static, D: Send + 'static> Apart<B, D> {
                 .unwrap_or_else(|| io::ErrorKind::BrokenPipe.into())
                 .into());
         }
-        while self.taken.try_recv().is_ok() {}
         Ok(())
     }
 

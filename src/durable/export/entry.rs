@@ -14,6 +14,12 @@ use crate::durable::{
 /// What writes itself as canonical text.
 pub trait Written {
     fn write(&self, out: &mut Vec<u8>);
+
+    /// The same behind the key of a member, or the member as it is with nothing in it.
+    fn write_member(&self, out: &mut Vec<u8>, key: &'static str, _null: &'static str) {
+        out.extend_from_slice(key.as_bytes());
+        self.write(out);
+    }
 }
 
 /// What is written by its [`Serialize`].
@@ -28,11 +34,11 @@ macro_rules! entry {
         const { $crate::durable::export::entry::in_order(&[$first, $($key),+]) };
         $crate::durable::export::entry::Entry(move |out: &mut Vec<u8>| {
             use $crate::durable::export::entry::Written as _;
-            out.extend_from_slice(concat!("{\"", $first, "\":").as_bytes());
-            $value.write(out);
+            let (key, null) = (concat!("{\"", $first, "\":"), concat!("{\"", $first, "\":null"));
+            $value.write_member(out, key, null);
             $(
-                out.extend_from_slice(concat!(",\"", $key, "\":").as_bytes());
-                $next.write(out);
+                let (key, null) = (concat!(",\"", $key, "\":"), concat!(",\"", $key, "\":null"));
+                $next.write_member(out, key, null);
             )+
             out.push(b'}');
         })
@@ -84,6 +90,10 @@ impl<T: Written + ?Sized> Written for &T {
     fn write(&self, out: &mut Vec<u8>) {
         (**self).write(out);
     }
+
+    fn write_member(&self, out: &mut Vec<u8>, key: &'static str, null: &'static str) {
+        (**self).write_member(out, key, null);
+    }
 }
 
 impl<T: Written> Written for Option<T> {
@@ -91,6 +101,13 @@ impl<T: Written> Written for Option<T> {
         match self {
             Some(value) => value.write(out),
             None => out.extend_from_slice(b"null"),
+        }
+    }
+
+    fn write_member(&self, out: &mut Vec<u8>, key: &'static str, null: &'static str) {
+        match self {
+            Some(value) => value.write_member(out, key, null),
+            None => out.extend_from_slice(null.as_bytes()),
         }
     }
 }

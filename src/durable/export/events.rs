@@ -1,17 +1,12 @@
 //! The history as it was read, kept beside the export: the database gives it only once.
 
-use std::{
-    io::{self, Read as _},
-    sync::OnceLock,
-};
-
-use chrono::{DateTime, Utc};
+use std::{io, sync::OnceLock};
 
 use super::{plan::Names, spool::Spool};
-use crate::durable::stored::HistoryEvent;
-
-/// No text.
-const NONE: u32 = u32::MAX;
+use crate::{
+    db::packed::{pack_bytes, pack_int, pack_time, unpack_int, unpack_text, unpack_time},
+    durable::stored::HistoryEvent,
+};
 
 /// Every event of the run, by its position in the history.
 #[derive(Debug, Default)]
@@ -56,9 +51,9 @@ impl Events {
             if let Some(packed) = &mut self.0.text(*position as usize)? {
                 events.push(unpack(packed)?);
                 names.push(Named {
-                    command: text(packed)?,
-                    activity: text(packed)?,
-                    timer: text(packed)?,
+                    command: unpack_text(packed)?,
+                    activity: unpack_text(packed)?,
+                    timer: unpack_text(packed)?,
                 });
             }
         }
@@ -67,15 +62,10 @@ impl Events {
 }
 
 fn pack(out: &mut Vec<u8>, event: &HistoryEvent) {
-    out.extend_from_slice(&event.sequence.to_le_bytes());
+    pack_int(out, event.sequence);
     for at in [event.recorded_at, event.created_at] {
-        let (seconds, nanos) = at.map_or((0, NONE), |at| {
-            (at.timestamp(), at.timestamp_subsec_nanos())
-        });
-        out.extend_from_slice(&seconds.to_le_bytes());
-        out.extend_from_slice(&nanos.to_le_bytes());
+        pack_time(out, at.map(|at| at.naive_utc()));
     }
-    // No database holds a text of four gigabytes.
     for text in [
         Some(event.id.as_str()),
         Some(event.event_type.as_str()),
@@ -88,55 +78,32 @@ fn pack(out: &mut Vec<u8>, event: &HistoryEvent) {
 }
 
 fn pack_text(out: &mut Vec<u8>, text: Option<&str>) {
-    let long = text.and_then(|text| u32::try_from(text.len()).ok());
-    out.extend_from_slice(&long.unwrap_or(NONE).to_le_bytes());
-    out.extend_from_slice(text.unwrap_or_default().as_bytes());
+    pack_bytes(out, text.map(str::as_bytes));
 }
 
 fn unpack(packed: &mut &[u8]) -> io::Result<HistoryEvent> {
-    let sequence = i64::from_le_bytes(take(packed)?);
-    let (recorded_at, created_at) = (moment(packed)?, moment(packed)?);
+    let sequence = unpack_int(packed)?;
+    let (recorded_at, created_at) = (unpack_time(packed)?, unpack_time(packed)?);
     Ok(HistoryEvent {
         sequence,
-        recorded_at,
-        created_at,
-        id: text(packed)?.unwrap_or_default(),
-        event_type: text(packed)?.unwrap_or_default().into(),
-        workflow_task_id: text(packed)?,
-        workflow_command_id: text(packed)?,
-        payload: text(packed)?,
+        recorded_at: recorded_at.map(|at| at.and_utc()),
+        created_at: created_at.map(|at| at.and_utc()),
+        id: unpack_text(packed)?.unwrap_or_default(),
+        event_type: unpack_text(packed)?.unwrap_or_default().into(),
+        workflow_task_id: unpack_text(packed)?,
+        workflow_command_id: unpack_text(packed)?,
+        payload: unpack_text(packed)?,
         is_json: OnceLock::new(),
     })
 }
 
-fn take<const N: usize>(packed: &mut &[u8]) -> io::Result<[u8; N]> {
-    let mut taken = [0; N];
-    packed.read_exact(&mut taken)?;
-    Ok(taken)
-}
-
-fn moment(packed: &mut &[u8]) -> io::Result<Option<DateTime<Utc>>> {
-    let seconds = i64::from_le_bytes(take(packed)?);
-    let nanos = u32::from_le_bytes(take(packed)?);
-    Ok(DateTime::from_timestamp(seconds, nanos))
-}
-
-fn text(packed: &mut &[u8]) -> io::Result<Option<String>> {
-    let long = u32::from_le_bytes(take(packed)?);
-    if long == NONE {
-        return Ok(None);
-    }
-    let mut text = vec![0; long as usize];
-    packed.read_exact(&mut text)?;
-    String::from_utf8(text).map(Some).map_err(io::Error::other)
-}
-
 #[cfg(test)]
 mod tests {
+    use chrono::DateTime;
     use serde_json::json;
 
     use super::*;
-    use crate::durable::stored::EventType;
+    use crate::durable::stored::{EventType, loose::read_value};
 
     #[test]
     fn an_event_comes_back_as_it_was() {
@@ -155,7 +122,7 @@ mod tests {
         let mut events = Events::default();
         for event in [&bare, &full, &bare] {
             let names = json!({"timer_id": event.workflow_task_id});
-            let names: Names = serde_json::from_value(names).unwrap();
+            let names: Names = read_value(&names);
             events.push(event, &names).unwrap();
         }
         assert_eq!(events.len(), 3);

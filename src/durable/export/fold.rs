@@ -1,7 +1,7 @@
 //! Reads the history once, and then batch by batch what belongs to its steps.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -15,7 +15,7 @@ use super::{
     events::{Events, Named},
     folder::{Batch, Folded, Folder},
     known_tasks::KnownTasks,
-    plan::{Kind, Names, Plan, Step},
+    plan::{Kind, Names, Plan, Step, Steps},
     stream::{Export, ExportError},
     teller::{Teller, Timeline},
 };
@@ -23,8 +23,8 @@ use crate::durable::{
     projection::timeline::Beside,
     store::{export as store, past::History, snapshot::RunSnapshot},
     stored::{
-        AttemptRow, CommandRow, ExecutionRow, FailureRecord, HistoryEvent, Notices, TimelineEntry,
-        TimerRow,
+        AttemptRow, CommandRow, ExecutionRow, FailureRecord, HistoryEvent, Notices, TaskRow,
+        TimelineEntry, TimerRow,
     },
 };
 
@@ -40,11 +40,11 @@ impl Export<'_> {
         let failures = plan.take_all_failures(self.cx(&self.blank), &self.head.failures);
         folded.failures = Arc::new(failures);
         folded.says_avro = plan.says_avro;
-        let tasks = plan.known_tasks;
-        let (together, steps): (Vec<Step>, Vec<Step>) =
-            plan.steps.into_iter().partition(|step| step.timeout);
+        let steps = plan.settle();
+        self.rows.tasks = plan.known_tasks;
+        let (mut rest, together) = steps.parts();
         let timeouts = self
-            .batch(&together, positions(&together), &tasks, false)
+            .batch(together, positions(together), &steps, false)
             .await?;
         let mut events = plan.events;
         events.extend(timeouts.rows.events.iter().cloned());
@@ -82,7 +82,6 @@ impl Export<'_> {
             Ok(teller.told)
         });
         let mut untold = vec![true; self.events.len()];
-        let mut rest = steps.as_slice();
         while !rest.is_empty() {
             let (some, others) = rest.split_at(some_of(rest, self.options.batch));
             rest = others;
@@ -90,7 +89,9 @@ impl Export<'_> {
             for at in &positions {
                 untold[*at as usize] = false;
             }
-            let batch = self.batch(some, positions, &tasks, worth()).await?;
+            folding.ready().await;
+            telling.ready().await;
+            let batch = self.batch(some, positions, &steps, worth()).await?;
             let batch = Arc::new(batch);
             folding.take(Arc::clone(&batch)).await?;
             telling.take(batch).await?;
@@ -101,7 +102,8 @@ impl Export<'_> {
             .map(|(at, _)| at)
             .collect();
         for positions in untold.chunks(self.options.batch.max(1)) {
-            let batch = self.batch(&[], positions.to_vec(), &tasks, worth()).await?;
+            telling.ready().await;
+            let batch = self.batch(&[], positions.to_vec(), &steps, worth()).await?;
             telling.take(Arc::new(batch)).await?;
         }
         let folded = folding.finish().await?;
@@ -110,8 +112,8 @@ impl Export<'_> {
         told.same = worth();
         if told.same {
             let run_id = &self.head.run.id;
-            let stored = store::count_timeline(self.reading.snapshot, run_id).await?;
-            told.same = usize::try_from(stored) == Ok(self.events.len());
+            let stored = store::count::<TimelineEntry>(self.reading.snapshot, run_id).await?;
+            told.same = stored == self.events.len();
         }
         Ok((folded, told))
     }
@@ -137,28 +139,54 @@ impl Export<'_> {
         });
         let mut lots = store::events(&mut self.reading, &run_id).try_chunks(LOT);
         while let Some(lot) = lots.next().await {
+            planning.ready().await;
             planning.take(lot.map_err(|ended| ended.1)?).await?;
         }
         drop(lots);
         let (events, mut plan) = planning.finish().await?;
         self.events = events;
-        for (table, kind) in [
-            (ExecutionRow::TABLE, Kind::Activity),
-            (TimerRow::TABLE, Kind::Timer),
-        ] {
-            for id in store::ids(self.reading.snapshot, table, &run_id).await? {
-                plan.take_row(kind, id);
-            }
-        }
+        self.keep_rows(&mut plan).await?;
+        let many = store::count::<TaskRow>(self.reading.snapshot, &run_id).await?;
+        plan.known_tasks = KnownTasks::with_room(many);
         let mut tasks = store::tasks(&mut self.reading, &run_id);
         while let Some(task) = tasks.next().await {
             let task = task?;
             folded.push_task(self.hide, &task)?;
-            plan.take_task(task);
+            plan.take_task(task)?;
         }
         drop(tasks);
-        plan.settle();
         Ok(plan)
+    }
+
+    /// Keeps the rows of every step, and knows whose they are.
+    async fn keep_rows(&mut self, plan: &mut Plan) -> Result<(), ExportError> {
+        let run_id = self.run_id();
+        let Self { rows, reading, .. } = self;
+        let in_order = " order by sequence";
+        let mut executions = store::rows::<ExecutionRow>(reading.snapshot, &run_id, in_order);
+        while let Some(row) = executions.next().await {
+            let row = row?;
+            if let Some(id) = row.peek("id") {
+                plan.take_row(Kind::Activity, id.to_owned(), rows.executions.push(&row)?);
+            }
+        }
+        drop(executions);
+        let mut timers = store::rows::<TimerRow>(reading.snapshot, &run_id, in_order);
+        while let Some(row) = timers.next().await {
+            let row = row?;
+            if let Some(id) = row.peek("id") {
+                plan.take_row(Kind::Timer, id.to_owned(), rows.timers.push(&row)?);
+            }
+        }
+        drop(timers);
+        let mut attempts = store::rows::<AttemptRow>(reading.snapshot, &run_id, "");
+        while let Some(row) = attempts.next().await {
+            let row = row?;
+            if let Some(activity) = row.peek("activity_execution_id") {
+                plan.take_attempt(activity.to_owned(), rows.attempts.push(&row)?);
+            }
+        }
+        Ok(())
     }
 
     /// Events with all that is known of their steps, the rows they name, and what is stored of
@@ -167,48 +195,43 @@ impl Export<'_> {
         &mut self,
         steps: &[Step],
         positions: Vec<u32>,
-        tasks: &KnownTasks,
+        all: &Steps,
         with_timeline: bool,
     ) -> Result<Batch, ExportError> {
         let run_id = self.run_id();
-        let of_steps = |kind: Kind| -> HashSet<&str> {
-            steps
-                .iter()
-                .filter(|step| step.kind == kind)
-                .map(|step| step.id.as_str())
-                .collect()
-        };
-        let (activities, timers) = (of_steps(Kind::Activity), of_steps(Kind::Timer));
         let (events, names) = self.events.at(&positions)?;
+        let own = |kind: Kind| {
+            let steps = steps.iter().filter(move |step| step.kind == kind);
+            steps.filter_map(|step| step.row)
+        };
         // A row of another run that an event names by mistake says nothing here.
-        let ids = activities
-            .iter()
-            .copied()
-            .chain(named(&names, |of| &of.activity));
-        let executions = store::rows_of::<ExecutionRow>(&mut self.reading, "id", ids).await?;
-        let executions = of_run(executions, &run_id, |row| &row.workflow_run_id);
-        let (executions, other_executions): (Vec<_>, Vec<_>) = executions
-            .into_iter()
-            .partition(|row| activities.contains(row.id.as_str()));
-        let mut attempts = store::rows_of::<AttemptRow>(
-            &mut self.reading,
-            "activity_execution_id",
-            executions.iter().map(|row| row.id.as_str()),
-        )
-        .await?;
+        let others = |kind: Kind, which: fn(&Named) -> &Option<String>| {
+            let rows = named(&names, which).filter_map(|id| all.find(kind, id)?.row);
+            let mut rows: BTreeSet<u32> = rows.collect();
+            own(kind).for_each(|at| {
+                rows.remove(&at);
+            });
+            rows
+        };
+        let (rows, notices) = (&mut self.rows, &mut self.reading.notices);
+        let attempts = steps.iter().flat_map(|step| step.attempts.iter().copied());
+        let mut attempts: Vec<AttemptRow> = rows.attempts.at(attempts, notices)?;
         attempts.sort_by(|a, b| {
             (a.attempt_number, a.started_at, &a.id).cmp(&(b.attempt_number, b.started_at, &b.id))
         });
-        let ids = timers.iter().copied().chain(named(&names, |of| &of.timer));
-        let rows = store::rows_of::<TimerRow>(&mut self.reading, "id", ids).await?;
-        let (timers, other_timers): (Vec<_>, Vec<_>) =
-            of_run(rows, &run_id, |row| &row.workflow_run_id)
-                .into_iter()
-                .partition(|row| timers.contains(row.id.as_str()));
+        let executions = rows.executions.at(own(Kind::Activity), notices)?;
+        let timers = rows.timers.at(own(Kind::Timer), notices)?;
+        let other_executions = others(Kind::Activity, |of| &of.activity);
+        let other_timers = others(Kind::Timer, |of| &of.timer);
+        let beside = Beside {
+            executions: rows.executions.at(other_executions, notices)?,
+            timers: rows.timers.at(other_timers, notices)?,
+            commands: self.commands_named(&events, &names),
+        };
         let carriers = events
             .iter()
             .filter_map(|event| event.workflow_task_id.as_deref());
-        let tasks = tasks.of(&run_id, steps, carriers);
+        let tasks = self.rows.tasks.of(&run_id, steps, carriers)?;
         let stored = if with_timeline {
             self.stored_timeline(&run_id, &events).await?
         } else {
@@ -216,15 +239,11 @@ impl Export<'_> {
         };
         Ok(Batch {
             positions,
-            beside: Beside {
-                executions: other_executions,
-                timers: other_timers,
-                commands: self.commands_named(&events, &names),
-            },
+            beside,
             rows: RunSnapshot {
                 events: History::new(events, Notices::default()),
                 executions,
-                attempts: of_run(attempts, &run_id, |row| &row.workflow_run_id),
+                attempts,
                 timers,
                 tasks,
                 ..self.blank.clone()
@@ -280,8 +299,4 @@ fn positions(steps: &[Step]) -> Vec<u32> {
 
 fn named(names: &[Named], which: fn(&Named) -> &Option<String>) -> impl Iterator<Item = &str> {
     names.iter().filter_map(move |of| which(of).as_deref())
-}
-
-fn of_run<T>(rows: Vec<T>, run_id: &str, of: fn(&T) -> &str) -> Vec<T> {
-    rows.into_iter().filter(|row| of(row) == run_id).collect()
 }

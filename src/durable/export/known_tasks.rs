@@ -1,53 +1,40 @@
 //! Every task of the run, as much of each as folding and telling ask for: they are read once, and
 //! each batch finds here those it names.
 
-use chrono::{DateTime, Utc};
+use std::io;
+
 use serde_json::json;
 
-use super::plan::{Kind, Step};
-use crate::durable::stored::{TaskRow, TaskStatus, TaskType, loose::Raw};
+use super::{
+    plan::{Kind, Step},
+    spool::Spool,
+};
+use crate::{
+    db::packed::{pack_bytes, pack_int, pack_time, unpack_int, unpack_text, unpack_time},
+    durable::stored::{TaskRow, loose::Raw},
+};
 
-/// By id, once they were assigned.
+/// By id; beside it the activity or timer it resumes, by its place in the plan. There is one for
+/// nearly every event, so that only this much is held in memory.
 #[derive(Debug, Default)]
-pub struct KnownTasks(Vec<KnownTask>);
-
-/// Small: there is one for nearly every event.
-#[derive(Debug)]
-struct KnownTask {
-    id: Box<str>,
-    task_type: TaskType,
-    status: TaskStatus,
-    /// The activity or timer it resumes, by its place in the plan.
-    step: Option<u32>,
-    attempt_count: i64,
-    available_at: Option<DateTime<Utc>>,
-    leased_at: Option<DateTime<Utc>>,
-    lease_expires_at: Option<DateTime<Utc>>,
-    created_at: Option<DateTime<Utc>>,
-    updated_at: Option<DateTime<Utc>>,
-}
+pub struct KnownTasks(Spool<(Box<str>, Option<u32>)>);
 
 impl KnownTasks {
-    pub fn take(&mut self, task: &TaskRow, step: Option<usize>) {
-        self.0.push(KnownTask {
-            id: task.id.as_str().into(),
-            task_type: task.task_type.clone(),
-            status: task.status.clone(),
-            step: step.and_then(|at| at.try_into().ok()),
-            attempt_count: task.attempt_count,
-            available_at: task.available_at,
-            leased_at: task.leased_at,
-            lease_expires_at: task.lease_expires_at,
-            created_at: task.created_at,
-            updated_at: task.updated_at,
-        });
+    /// A list that grows as tasks come would be copied again and again.
+    pub fn with_room(tasks: usize) -> Self {
+        Self(Spool::with_room(tasks))
+    }
+
+    pub fn take(&mut self, task: &TaskRow, step: Option<usize>) -> io::Result<()> {
+        let step = step.and_then(|at| at.try_into().ok());
+        self.0
+            .push_with((task.id.as_str().into(), step), |out| pack(out, task))
     }
 
     /// Tells each step which tasks resume it.
     pub fn assign(&mut self, steps: &mut [Step]) {
-        self.0.sort_unstable_by(|a, b| a.id.cmp(&b.id));
-        for (at, task) in (0..).zip(&self.0) {
-            let step = task.step.and_then(|step| steps.get_mut(step as usize));
+        for (at, (_, step)) in (0..).zip(self.0.keys()) {
+            let step = step.and_then(|step| steps.get_mut(step as usize));
             if let Some(step) = step {
                 step.tasks.push(at);
             }
@@ -56,63 +43,90 @@ impl KnownTasks {
 
     /// Those that resume some steps, and those of some ids.
     pub fn of<'i>(
-        &self,
+        &mut self,
         run_id: &str,
         steps: &[Step],
         ids: impl Iterator<Item = &'i str>,
-    ) -> Vec<TaskRow> {
+    ) -> io::Result<Vec<TaskRow>> {
         let of_steps = steps
             .iter()
             .flat_map(|step| step.tasks.iter().map(move |at| (*at as usize, Some(step))));
         let mut found: Vec<(usize, Option<&Step>)> = of_steps.collect();
-        found.extend(ids.filter_map(|id| Some((self.find(id)?, None))));
+        found.extend(ids.filter_map(|id| Some((self.0.find(|(of, _)| (**of).cmp(id))?, None))));
         // Of a task that is named twice, what names its step comes first.
         found.sort_by_key(|(at, step)| (*at, step.is_none()));
         found.dedup_by_key(|(at, _)| *at);
-        let rows = found.into_iter();
-        rows.filter_map(|(at, step)| Some(self.0.get(at)?.row(run_id, step)))
-            .collect()
-    }
-
-    fn find(&self, id: &str) -> Option<usize> {
-        self.0.binary_search_by(|task| (*task.id).cmp(id)).ok()
+        let mut rows = Vec::with_capacity(found.len());
+        for (at, step) in found {
+            let id = self.0.key(at).map(|(id, _)| id.to_string());
+            if let (Some(id), Some(packed)) = (id, &mut self.0.text(at)?) {
+                rows.push(TaskRow {
+                    id,
+                    workflow_run_id: run_id.to_owned(),
+                    payload: step.map(naming).unwrap_or_default(),
+                    ..unpack(packed)?
+                });
+            }
+        }
+        Ok(rows)
     }
 }
 
-impl KnownTask {
-    /// Of its payload only what says which step it resumes.
-    fn row(&self, run_id: &str, step: Option<&Step>) -> TaskRow {
-        let payload = step.map(|step| match step.kind {
-            Kind::Activity => json!({"activity_execution_id": step.id}),
-            Kind::Timer => json!({"timer_id": step.id}),
-        });
-        TaskRow {
-            id: self.id.to_string(),
-            workflow_run_id: run_id.to_owned(),
-            task_type: self.task_type.clone(),
-            status: self.status.clone(),
-            payload: payload.map_or_else(Raw::default, |payload| Raw::of_value(&payload)),
-            attempt_count: self.attempt_count,
-            available_at: self.available_at,
-            leased_at: self.leased_at,
-            lease_expires_at: self.lease_expires_at,
-            created_at: self.created_at,
-            updated_at: self.updated_at,
-            namespace: None,
-            compatibility: None,
-            connection: None,
-            queue: None,
-            lease_owner: None,
-            last_dispatch_attempt_at: None,
-            last_dispatched_at: None,
-            last_dispatch_error: None,
-            last_claim_failed_at: None,
-            last_claim_error: None,
-            repair_count: 0,
-            repair_available_at: None,
-            last_error: None,
-        }
+/// Of a task's payload only what says which step it resumes.
+fn naming(step: &Step) -> Raw {
+    Raw::of_value(&match step.kind {
+        Kind::Activity => json!({"activity_execution_id": step.id}),
+        Kind::Timer => json!({"timer_id": step.id}),
+    })
+}
+
+fn pack(out: &mut Vec<u8>, task: &TaskRow) {
+    for word in [task.task_type.as_str(), task.status.as_str()] {
+        pack_bytes(out, Some(word.as_bytes()));
     }
+    pack_int(out, task.attempt_count);
+    for at in [
+        task.available_at,
+        task.leased_at,
+        task.lease_expires_at,
+        task.created_at,
+        task.updated_at,
+    ] {
+        pack_time(out, at.map(|at| at.naive_utc()));
+    }
+}
+
+fn unpack(packed: &mut &[u8]) -> io::Result<TaskRow> {
+    let task_type = unpack_text(packed)?.unwrap_or_default().into();
+    let status = unpack_text(packed)?.unwrap_or_default().into();
+    let attempt_count = unpack_int(packed)?;
+    let mut time = || io::Result::Ok(unpack_time(packed)?.map(|at| at.and_utc()));
+    Ok(TaskRow {
+        id: String::new(),
+        workflow_run_id: String::new(),
+        task_type,
+        status,
+        payload: Raw::default(),
+        attempt_count,
+        available_at: time()?,
+        leased_at: time()?,
+        lease_expires_at: time()?,
+        created_at: time()?,
+        updated_at: time()?,
+        namespace: None,
+        compatibility: None,
+        connection: None,
+        queue: None,
+        lease_owner: None,
+        last_dispatch_attempt_at: None,
+        last_dispatched_at: None,
+        last_dispatch_error: None,
+        last_claim_failed_at: None,
+        last_claim_error: None,
+        repair_count: 0,
+        repair_available_at: None,
+        last_error: None,
+    })
 }
 
 #[cfg(test)]
@@ -128,17 +142,20 @@ mod tests {
                 attempt_count: 3,
                 ..TaskRow::default()
             };
-            tasks.take(&task, step);
+            tasks.take(&task, step).unwrap();
         }
         let mut steps = [Step {
             kind: Kind::Timer,
             id: "t".into(),
             events: Vec::new(),
+            row: None,
+            attempts: Vec::new(),
             tasks: Vec::new(),
             timeout: false,
         }];
         tasks.assign(&mut steps);
         let found = tasks.of("run", &steps, ["d", "c", "unknown"].into_iter());
+        let found = found.unwrap();
         let found: Vec<_> = found
             .iter()
             .map(|row| (row.id.as_str(), row.payload.0.as_deref()))

@@ -23,6 +23,7 @@ pub mod seal;
 mod sections;
 pub mod source;
 mod spool;
+mod step_rows;
 pub mod stream;
 mod teller;
 mod timeline_entry;

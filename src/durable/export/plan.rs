@@ -1,9 +1,10 @@
 //! One look over the history before anything is written: which events belong to which step, so
 //! that steps can be folded a few at a time, and what must be known as a whole.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-
-use serde::Deserialize;
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    io,
+};
 
 use crate::durable::{
     engine_config::EngineConfig,
@@ -15,7 +16,7 @@ use crate::durable::{
     store::snapshot::RunSnapshot,
     stored::{
         EventType, FailureRecord, HistoryEvent, TaskRow, TaskType,
-        loose::{Map, Text},
+        loose::{Map, Text, shape},
         payloads::failure::FailureName,
     },
 };
@@ -23,29 +24,67 @@ use crate::durable::{
 use super::{head::AVRO, known_tasks::KnownTasks};
 
 /// An activity or a timer, known by its id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     Activity,
     Timer,
 }
 
-/// What belongs to one step. The rows themselves are read when it is folded.
+/// What belongs to one step.
 #[derive(Debug)]
 pub struct Step {
     pub kind: Kind,
     pub id: String,
     /// Where its events stand in the history.
     pub events: Vec<u32>,
+    /// Its row, and those of its tries, by their place among the kept ones.
+    pub row: Option<u32>,
+    pub attempts: Vec<u32>,
     /// The tasks that resume it, by their place among the known ones.
     pub tasks: Vec<u32>,
     /// It ends a wait for a condition or a signal, and is looked at together with that.
     pub timeout: bool,
 }
 
+/// Every step of the run.
+#[derive(Debug)]
+pub struct Steps {
+    /// Those that are looked at together come last.
+    all: Vec<Step>,
+    by_name: Vec<u32>,
+}
+
+impl Steps {
+    fn of(mut all: Vec<Step>) -> Self {
+        all.sort_by_key(|step| step.timeout);
+        let mut by_name: Vec<u32> = (0..).take(all.len()).collect();
+        by_name.sort_unstable_by_key(|at| all[*at as usize].name());
+        Self { all, by_name }
+    }
+
+    /// Those that are folded a few at a time, and those that are looked at together.
+    pub fn parts(&self) -> (&[Step], &[Step]) {
+        let few = self.all.partition_point(|step| !step.timeout);
+        self.all.split_at(few)
+    }
+
+    pub fn find(&self, kind: Kind, id: &str) -> Option<&Step> {
+        let of = |at: &u32| self.all[*at as usize].name();
+        let found = self.by_name.binary_search_by_key(&(kind, id), of).ok()?;
+        self.all.get(self.by_name[found] as usize)
+    }
+}
+
+impl Step {
+    fn name(&self) -> (Kind, &str) {
+        (self.kind, &self.id)
+    }
+}
+
 /// What the look over the history found.
 #[derive(Debug, Default)]
 pub struct Plan {
-    pub steps: Vec<Step>,
+    steps: Vec<Step>,
     by_id: HashMap<(Kind, String), usize>,
     /// Events that are folded together: of waits, updates, children, and of the run itself.
     pub events: Vec<HistoryEvent>,
@@ -59,24 +98,26 @@ pub struct Plan {
     pub event_count: usize,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Id {
-    id: Text,
+shape! {
+    #[derive(Debug)]
+    struct Id {
+        id: Text,
+    }
 }
 
-/// What an event names, so that it is read only once to know which rows belong to it.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Names {
-    activity: Map<Id>,
-    pub activity_execution_id: Text,
-    pub timer_id: Text,
-    timer_kind: Text,
-    condition_wait_id: Text,
-    signal_wait_id: Text,
-    pub workflow_command_id: Text,
-    payload_codec: Text,
+shape! {
+    /// What an event names, so that it is read only once to know which rows belong to it.
+    #[derive(Debug)]
+    pub struct Names {
+        activity: Map<Id>,
+        pub activity_execution_id: Text,
+        pub timer_id: Text,
+        timer_kind: Text,
+        condition_wait_id: Text,
+        signal_wait_id: Text,
+        pub workflow_command_id: Text,
+        payload_codec: Text,
+    }
 }
 
 impl Plan {
@@ -170,12 +211,22 @@ impl Plan {
         failures
     }
 
-    /// A row that no event may have named yet.
-    pub fn take_row(&mut self, kind: Kind, id: String) {
-        self.step(kind, id);
+    /// A row that is kept; no event may have named it yet.
+    pub fn take_row(&mut self, kind: Kind, id: String, kept: u32) {
+        self.step(kind, id).row = Some(kept);
     }
 
-    pub fn take_task(&mut self, task: TaskRow) {
+    /// A try that is kept. Without the row of its activity it belongs to nothing.
+    pub fn take_attempt(&mut self, activity: String, kept: u32) {
+        let at = self.by_id.get(&(Kind::Activity, activity));
+        if let Some(step) = at.and_then(|at| self.steps.get_mut(*at))
+            && step.row.is_some()
+        {
+            step.attempts.push(kept);
+        }
+    }
+
+    pub fn take_task(&mut self, task: TaskRow) -> io::Result<()> {
         let named = names(&task);
         let step = match task.task_type {
             TaskType::Activity => named
@@ -186,11 +237,11 @@ impl Plan {
             _ => None,
         };
         let step = step.and_then(|step| self.by_id.get(&step).copied());
-        self.known_tasks.take(&task, step);
+        self.known_tasks.take(&task, step)?;
         if let Some(step) = step.and_then(|at| self.steps.get(at))
             && !step.timeout
         {
-            return;
+            return Ok(());
         }
         // A task that resumes one step says which; only the others may stand behind an update.
         let kind = named.workflow_wait_kind.as_deref();
@@ -199,6 +250,7 @@ impl Plan {
         if of_child || !elsewhere {
             self.tasks.push(task);
         }
+        Ok(())
     }
 
     fn step(&mut self, kind: Kind, id: String) -> &mut Step {
@@ -209,6 +261,8 @@ impl Plan {
                 kind,
                 id,
                 events: Vec::new(),
+                row: None,
+                attempts: Vec::new(),
                 tasks: Vec::new(),
                 timeout: false,
             });
@@ -216,10 +270,11 @@ impl Plan {
         &mut self.steps[at]
     }
 
-    /// Every task is taken: the names are needed no more.
-    pub fn settle(&mut self) {
+    /// The steps, once every row was taken.
+    pub fn settle(&mut self) -> Steps {
         self.by_id = HashMap::new();
         self.known_tasks.assign(&mut self.steps);
+        Steps::of(std::mem::take(&mut self.steps))
     }
 }
 

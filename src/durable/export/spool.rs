@@ -4,7 +4,10 @@
 //! Nothing but where each entry stands is held in memory. The file has no name: it is gone with
 //! the export, however that ends.
 
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::{
+    cmp::Ordering,
+    io::{self, Read as _, Seek as _, SeekFrom, Write as _},
+};
 
 use serde::{Serialize, de::DeserializeOwned};
 use tempfile::SpooledTempFile;
@@ -12,7 +15,7 @@ use tempfile::SpooledTempFile;
 use crate::durable::canonical;
 
 /// How much is written, and read back, together.
-const BLOCK: usize = 64 * 1024;
+const BLOCK: usize = 32 * 1024;
 /// How many blocks are kept at hand: entries leave nearly in the order they came.
 const AT_HAND: usize = 4;
 /// As much as a short run has of one kind needs no file.
@@ -54,6 +57,13 @@ impl<K> Default for Spool<K> {
 }
 
 impl<K: Ord> Spool<K> {
+    pub fn with_room(entries: usize) -> Self {
+        Self {
+            places: Vec::with_capacity(entries),
+            ..Self::default()
+        }
+    }
+
     /// Keeps an entry as its canonical text.
     pub fn push(&mut self, key: K, entry: &impl Serialize) -> io::Result<()> {
         self.push_with(key, |out| canonical::write(out, entry))
@@ -89,6 +99,30 @@ impl<K: Ord> Spool<K> {
         self.places.len()
     }
 
+    fn sort(&mut self) {
+        if !self.sorted {
+            self.places.sort_by(|(a, _), (b, _)| a.cmp(b));
+            self.sorted = true;
+        }
+    }
+
+    /// Every key, in order.
+    pub fn keys(&mut self) -> impl Iterator<Item = &K> {
+        self.sort();
+        self.places.iter().map(|(key, _)| key)
+    }
+
+    pub fn key(&mut self, n: usize) -> Option<&K> {
+        self.sort();
+        self.places.get(n).map(|(key, _)| key)
+    }
+
+    /// Where in the order of keys the one stands that is neither before nor behind.
+    pub fn find(&mut self, by: impl Fn(&K) -> Ordering) -> Option<usize> {
+        self.sort();
+        self.places.binary_search_by(|(key, _)| by(key)).ok()
+    }
+
     /// The entry at a position of the order of keys.
     pub fn get<T: DeserializeOwned>(&mut self, n: usize) -> io::Result<Option<T>> {
         let text = self.text(n)?;
@@ -97,10 +131,7 @@ impl<K: Ord> Spool<K> {
 
     /// The same as what was kept.
     pub fn text(&mut self, n: usize) -> io::Result<Option<&[u8]>> {
-        if !self.sorted {
-            self.places.sort_by(|(a, _), (b, _)| a.cmp(b));
-            self.sorted = true;
-        }
+        self.sort();
         if !self.open.is_empty() {
             self.store()?;
         }

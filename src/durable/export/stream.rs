@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 
 use super::{
     Policy, SCHEMA, SCHEMA_VERSION, SigningKey, entries, events::Events, head, hide::Hide,
-    manifest, outlet::Outlet, writer::Writer,
+    manifest, outlet::Outlet, step_rows::StepRows, writer::Writer,
 };
 use crate::{
     db::{DbError, Snapshot},
@@ -44,7 +44,7 @@ pub struct Options<'a> {
 }
 
 impl Options<'_> {
-    pub const BATCH: usize = 250;
+    pub const BATCH: usize = 100;
 }
 
 /// What was written.
@@ -96,6 +96,7 @@ pub async fn write(
         blank,
         head,
         events: Events::default(),
+        rows: StepRows::default(),
         writer: Writer::default(),
         outlet: Outlet::open(options.key, sink),
     };
@@ -135,6 +136,7 @@ pub(super) struct Export<'s> {
     pub head: RunSnapshot,
     /// The whole history, once it was folded.
     pub events: Events,
+    pub rows: StepRows,
     pub writer: Writer,
     pub outlet: Outlet,
 }

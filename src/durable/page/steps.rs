@@ -4,32 +4,32 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::data::run_payload;
 use crate::{
     durable::{
-        payload::{self, Payload},
+        payload::{self, Payload, closure},
         projection::Projected,
         stored::{
             EventType,
-            loose::{Any, Int, Text},
+            loose::{Any, Int, Text, shape},
         },
     },
     run::comparison::Step,
 };
 
-/// What a recorded side effect, marker or child says.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Recorded {
-    sequence: Int,
-    payload_codec: Text,
-    result: Any,
-    output: Any,
-    change_id: Text,
-    version: Any,
+shape! {
+    /// What a recorded side effect, marker or child says.
+    #[derive(Debug)]
+    struct Recorded {
+        sequence: Int,
+        payload_codec: Text,
+        result: Any,
+        output: Any,
+        change_id: Text,
+        version: Any,
+    }
 }
 
 /// Every step, the run itself first.
@@ -42,6 +42,9 @@ pub fn steps(p: &Projected<'_>) -> Vec<Step> {
         {
             // Where it was hidden differs between a run and a bundle of it.
             note.remove("path");
+        }
+        if let Some(shown) = closure::told_apart(value) {
+            *value = shown;
         }
     }
     steps

@@ -3,14 +3,14 @@
 
 use std::collections::HashSet;
 
-use serde::{Deserialize, Serialize, de::IgnoredAny};
+use serde::Serialize;
 
 use super::context::Context;
 use crate::durable::{
     engine_config::EngineConfig,
     stored::{
         HistoryEvent,
-        loose::{self, Any, Text},
+        loose::{self, Any, Text, shape},
     },
 };
 
@@ -73,6 +73,19 @@ pub fn budget(cx: Context<'_>) -> HistoryBudget {
         None => counted(&cx.snapshot.events, cx.snapshot.events.stored_size()),
     };
     judged(counters.map(|count| count.max(0)), cx.config)
+}
+
+/// What the history has come to: the stored counters while they are of as many events as there
+/// are, which spares weighing a long one, else what it adds up to.
+pub fn current(cx: Context<'_>) -> HistoryBudget {
+    let stored = budget(cx);
+    let events = &cx.snapshot.events;
+    let counts_all = usize::try_from(stored.history_event_count) == Ok(events.len());
+    // An event weighs something.
+    if counts_all && (stored.history_size_bytes > 0 || events.is_empty()) {
+        return stored;
+    }
+    judged(counted(events, events.stored_size()), cx.config)
 }
 
 /// What a history adds up to, whatever a summary says.
@@ -159,11 +172,12 @@ fn counted(events: &[HistoryEvent], known: Option<usize>) -> [i64; 3] {
     ]
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Group {
-    parallel_group_id: Text,
-    parallel_group_size: Any,
+shape! {
+    #[derive(Debug)]
+    struct Group {
+        parallel_group_id: Text,
+        parallel_group_size: Any,
+    }
 }
 
 /// The widest group of steps started together; each group counts by its first readable size.
@@ -203,7 +217,7 @@ fn compact_len(text: Option<&str>) -> usize {
     let Some(text) = text else {
         return EMPTY;
     };
-    if text.trim() == "null" || serde_json::from_str::<IgnoredAny>(text).is_err() {
+    if text.trim() == "null" || !loose::is_json(text) {
         return EMPTY;
     }
     let mut bytes = text.bytes();
@@ -285,6 +299,35 @@ mod tests {
                 budget.continue_as_new_recommended,
                 pressure == ContinueAsNewRecommended
             );
+        }
+    }
+
+    #[test]
+    fn stored_counters_hold_while_they_are_of_all_events() {
+        use crate::durable::{
+            projection::example::{event, history, told},
+            store::snapshot::RunSnapshot,
+            stored::{EventType, RunSummary},
+        };
+        let weighed = i64::try_from("WorkflowStarted".len() + "{}".len()).unwrap();
+        for (count, size, shown) in [
+            (1, 400, 400),
+            // Written before the events were, or by an engine that did not weigh them.
+            (0, 0, weighed),
+            (1, 0, weighed),
+            (2, 900, weighed),
+        ] {
+            let snapshot = RunSnapshot {
+                events: history(vec![event(1, EventType::WorkflowStarted, &json!({}))]),
+                summary: Some(RunSummary {
+                    history_event_count: count,
+                    history_size_bytes: size,
+                    ..RunSummary::default()
+                }),
+                ..RunSnapshot::default()
+            };
+            let size = told(&snapshot, |cx| current(cx).history_size_bytes);
+            assert_eq!(size, shown, "{count} {size}");
         }
     }
 

@@ -1,7 +1,5 @@
 //! The statements behind an export: what a run is at once, and its history piece by piece.
 
-use std::collections::BTreeSet;
-
 use futures_util::{StreamExt as _, stream::BoxStream};
 
 use super::{
@@ -11,7 +9,7 @@ use super::{
     snapshot::{self, RunSnapshot, TimelineCache, related_runs},
 };
 use crate::{
-    db::{DbError, Snapshot, Statement},
+    db::{DbError, Row, Snapshot, Statement},
     durable::stored::{HistoryEvent, Notices, Stored, TaskRow, TimelineEntry},
 };
 
@@ -33,18 +31,26 @@ impl Reading<'_> {
         order: &'static str,
     ) -> BoxStream<'s, Result<T, DbError>> {
         let Reading { snapshot, notices } = self;
-        let mut q = snapshot.statement();
-        q.push("select ")
-            .push(T::COLUMNS)
-            .push(" from {")
-            .push(T::TABLE)
-            .push("} where workflow_run_id = ")
-            .bind(run_id)
-            .push(" order by ")
-            .push(order);
-        let rows = snapshot.stream(q);
+        let rows = rows::<T>(snapshot, run_id, order);
         rows.map(|row| T::read(&mut row?, notices)).boxed()
     }
+}
+
+/// Every row of a run, as the database gives it.
+pub fn rows<'s, T: Stored>(
+    snapshot: &'s mut Snapshot,
+    run_id: &str,
+    order: &'static str,
+) -> BoxStream<'s, Result<Row, DbError>> {
+    let mut q = snapshot.statement();
+    q.push("select ")
+        .push(T::COLUMNS)
+        .push(" from {")
+        .push(T::TABLE)
+        .push("} where workflow_run_id = ")
+        .bind(run_id)
+        .push(order);
+    snapshot.stream(q)
 }
 
 /// The run with all that does not grow with its steps: no events, no tasks, no activities, no
@@ -75,7 +81,7 @@ pub fn events<'s>(
     reading: &'s mut Reading<'_>,
     run_id: &str,
 ) -> BoxStream<'s, Result<HistoryEvent, DbError>> {
-    reading.stream(run_id, "sequence")
+    reading.stream(run_id, " order by sequence")
 }
 
 /// Every task in the order they are listed, as they arrive.
@@ -83,7 +89,7 @@ pub fn tasks<'s>(
     reading: &'s mut Reading<'_>,
     run_id: &str,
 ) -> BoxStream<'s, Result<TaskRow, DbError>> {
-    reading.stream(run_id, "available_at, created_at, id")
+    reading.stream(run_id, " order by available_at, created_at, id")
 }
 
 /// The stored timeline at these sequences, which count up. Served by `(workflow_run_id, sequence)`.
@@ -107,15 +113,16 @@ pub async fn timeline_at(
     Ok(entries)
 }
 
-/// How many entries the stored timeline has. Served by `(workflow_run_id, sequence)`.
-pub async fn count_timeline(snapshot: &mut Snapshot, run_id: &str) -> Result<i64, DbError> {
+/// How many rows of a table the run has. Served by an index on `workflow_run_id`.
+pub async fn count<T: Stored>(snapshot: &mut Snapshot, run_id: &str) -> Result<usize, DbError> {
     let mut q = snapshot.statement();
-    q.push(
-        "select count(*) as entries from {workflow_run_timeline_entries} where workflow_run_id = ",
-    )
-    .bind(run_id);
+    q.push("select count(*) as many from {")
+        .push(T::TABLE)
+        .push("} where workflow_run_id = ")
+        .bind(run_id);
     let row = snapshot.fetch_one(q).await?;
-    row.map_or(Ok(0), |mut row| row.int("entries"))
+    let many = row.map_or(Ok(0), |mut row| row.int("many"))?;
+    Ok(usize::try_from(many).unwrap_or(0))
 }
 
 /// The rows of a stored projection by position, as they arrive. Served by `(workflow_run_id)`.
@@ -123,30 +130,7 @@ pub fn entries<'s, T: Stored + 's>(
     reading: &'s mut Reading<'_>,
     run_id: &str,
 ) -> BoxStream<'s, Result<T, DbError>> {
-    reading.stream(run_id, "position")
-}
-
-/// The rows of these ids, or of another unique or indexed column. In no order.
-pub async fn rows_of<'v, T: Stored>(
-    reading: &mut Reading<'_>,
-    column: &'static str,
-    values: impl IntoIterator<Item = &'v str>,
-) -> Result<Vec<T>, DbError> {
-    let values: BTreeSet<&str> = values.into_iter().collect();
-    let mut rows = Vec::new();
-    for some in lists(values.into_iter().collect()) {
-        let mut q = reading.snapshot.statement();
-        q.push("select ")
-            .push(T::COLUMNS)
-            .push(" from {")
-            .push(T::TABLE)
-            .push("} where ")
-            .push(column)
-            .push(" in ")
-            .bind_list(some);
-        rows.append(&mut reading.all(q).await?);
-    }
-    Ok(rows)
+    reading.stream(run_id, " order by position")
 }
 
 /// Values in lists that every database takes, each filled up with its last: of as many lengths
@@ -161,24 +145,4 @@ fn lists<T: Copy>(values: Vec<T>) -> impl Iterator<Item = Vec<T>> {
         list.resize(list.len().next_multiple_of(STEP), last);
         Some(list)
     })
-}
-
-/// One column of every row of the run, or of as many as an index on the run gives.
-pub async fn ids(
-    snapshot: &mut Snapshot,
-    table: &'static str,
-    run_id: &str,
-) -> Result<Vec<String>, DbError> {
-    let mut q = snapshot.statement();
-    q.push("select id from {")
-        .push(table)
-        .push("} where workflow_run_id = ")
-        .bind(run_id)
-        .push(" order by sequence");
-    let rows = snapshot.fetch(q).await?;
-    Ok(rows
-        .iter()
-        .filter_map(|row| row.peek("id"))
-        .map(str::to_owned)
-        .collect())
 }

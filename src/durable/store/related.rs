@@ -3,14 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use serde::Deserialize;
-
 use super::lot::Events;
 use crate::{
     db::Statement,
     durable::stored::{
         EventType, RunRow,
-        loose::{self, Text},
+        loose::{self, Text, shape},
     },
 };
 
@@ -103,15 +101,16 @@ pub(super) const TERMINAL: [EventType; 6] = [
     EventType::WorkflowContinuedAsNew,
 ];
 
-/// The keys by which events name other runs.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-#[expect(clippy::struct_field_names, reason = "the engine's names")]
-struct Named {
-    parent_workflow_instance_id: Text,
-    parent_workflow_run_id: Text,
-    child_workflow_instance_id: Text,
-    child_workflow_run_id: Text,
+shape! {
+    /// The keys by which events name other runs.
+    #[derive(Debug)]
+    #[expect(clippy::struct_field_names, reason = "the engine's names")]
+    struct Named {
+        parent_workflow_instance_id: Text,
+        parent_workflow_run_id: Text,
+        child_workflow_instance_id: Text,
+        child_workflow_run_id: Text,
+    }
 }
 
 /// Whom a run is related to.

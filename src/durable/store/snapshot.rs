@@ -1,7 +1,6 @@
 //! Everything about one run at one instant, in a constant number of statements.
 
 use chrono::{DateTime, Utc};
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{
@@ -20,7 +19,7 @@ use crate::{
             HeartbeatRow, LineageEntry, LinkRow, MessageRow, Notices, Problem, RunRow, RunSummary,
             SignalRow, StatusBucket, TaskRow, TimelineEntry, TimerEntry, TimerRow, UpdateRow,
             WaitEntry,
-            loose::{self, Text},
+            loose::{self, Text, shape},
         },
     },
 };
@@ -278,11 +277,12 @@ fn related(rows: Vec<Row>, notices: &mut Notices) -> Result<Vec<RelatedRun>, DbE
     Ok(runs)
 }
 
-/// The key by which a run's first event names the run before it.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Started {
-    continued_from_run_id: Text,
+shape! {
+    /// The key by which a run's first event names the run before it.
+    #[derive(Debug)]
+    struct Started {
+        continued_from_run_id: Text,
+    }
 }
 
 impl RelatedRun {

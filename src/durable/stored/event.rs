@@ -4,7 +4,6 @@
 use std::sync::OnceLock;
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Value;
 
 use super::{
@@ -98,7 +97,7 @@ impl HistoryEvent {
 
     /// The payload as one of the shapes of [`super::payloads`]. Never fails: what is missing or
     /// of another kind is no value.
-    pub fn as_payload<'a, T: Deserialize<'a> + Default>(&'a self) -> T {
+    pub fn as_payload<'a, T: loose::Shape<'a>>(&'a self) -> T {
         let Some(Ok(read)) = self.payload.as_deref().map(loose::try_read) else {
             return T::default();
         };
@@ -110,7 +109,7 @@ impl HistoryEvent {
     pub fn payload_is_json(&self) -> bool {
         *self.is_json.get_or_init(|| {
             let text = self.payload.as_deref();
-            text.is_none_or(|text| serde_json::from_str::<IgnoredAny>(text).is_ok())
+            text.is_none_or(loose::is_json)
         })
     }
 }

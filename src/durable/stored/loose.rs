@@ -1,23 +1,94 @@
 //! JSON the engine wrote, read without trust: a key that is missing, null or of another kind
 //! than expected is "no value", never an error for its neighbours.
 
-use std::{borrow::Cow, fmt, marker::PhantomData, ops::Deref};
+use std::{borrow::Cow, ops::Deref};
 
 use chrono::{DateTime, NaiveDateTime, Utc};
-use serde::{
-    Deserialize, Deserializer,
-    de::{
-        self, DeserializeOwned, IgnoredAny, MapAccess, SeqAccess, Visitor,
-        value::MapAccessDeserializer,
-    },
-};
-use serde_json::{Value, value::RawValue};
+use serde_json::Value;
 
+use super::walk::Next;
+pub use super::walk::{Members, NotJson, Walk};
 use crate::db::plain_time;
 
-/// Declares a newtype over `Option<T>` that takes what its visitor accepts and ignores the rest.
+/// What can be read of the value that comes next, whatever that is.
+pub trait Loose<'a>: Sized {
+    fn read(walk: &mut Walk<'a>) -> Result<Self, NotJson>;
+}
+
+/// The keys of an object that somebody asks for, each read as its field.
+pub trait Shape<'a>: Members<'a> + Default {}
+
+/// Declares a shape: a struct whose fields are the keys it reads. Where a key stands twice the
+/// last one counts, as in PHP.
+macro_rules! shape {
+    ($(
+        $(#[$outer:meta])*
+        $vis:vis struct $name:ident $(<$life:lifetime>)? {
+            $(
+                $(#[doc = $doc:literal])*
+                $(#[key = $key:literal])?
+                $field_vis:vis $field:ident: $type:ty
+            ),* $(,)?
+        }
+    )+) => {$(
+        $(#[$outer])*
+        #[derive(Default)]
+        $vis struct $name $(<$life>)? {
+            $(
+                $(#[doc = $doc])*
+                $field_vis $field: $type,
+            )*
+        }
+
+        $crate::durable::stored::loose::shape!(@members $name $($life)? {
+            $($field ($($key)?) $type,)*
+        });
+    )+};
+
+    (@members $name:ident {$($fields:tt)*}) => {
+        $crate::durable::stored::loose::shape!(@members [$name] 't {$($fields)*});
+    };
+    (@members $name:ident $life:lifetime {$($fields:tt)*}) => {
+        $crate::durable::stored::loose::shape!(@members [$name<$life>] $life {$($fields)*});
+    };
+    (@members [$shape:ty] $life:lifetime {$($field:ident ($($key:literal)?) $type:ty,)*}) => {
+        impl<$life> $crate::durable::stored::loose::Members<$life> for $shape {
+            fn member(
+                &mut self,
+                key: &str,
+                walk: &mut $crate::durable::stored::loose::Walk<$life>,
+            ) -> Result<(), $crate::durable::stored::loose::NotJson> {
+                // The lengths of the names: most are told apart by that alone.
+                #[allow(dead_code, non_upper_case_globals, reason = "named as their fields")]
+                mod long {
+                    $(
+                        pub const $field: usize =
+                            $crate::durable::stored::loose::shape!(@key $field $($key)?).len();
+                    )*
+                }
+                match (key.len(), key) {
+                    $(
+                        (long::$field, $crate::durable::stored::loose::shape!(@key $field $($key)?)) => {
+                            self.$field = $crate::durable::stored::loose::Loose::read(walk)?;
+                            Ok(())
+                        }
+                    )*
+                    _ => walk.pass().map(drop),
+                }
+            }
+        }
+
+        impl<$life> $crate::durable::stored::loose::Shape<$life> for $shape {}
+    };
+
+    (@key $field:ident) => { stringify!($field) };
+    (@key $field:ident $key:literal) => { $key };
+}
+pub(crate) use shape;
+
+/// Declares a newtype over `Option<T>`.
 macro_rules! loose {
-    ($($(#[$doc:meta])* $name:ident $(<$life:lifetime>)? ($inner:ty) { $($accept:tt)* })+) => {$(
+    ($($(#[$doc:meta])* $name:ident $(<$life:lifetime>)? ($inner:ty);)+) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct $name $(<$life>)? (pub Option<$inner>);
@@ -29,146 +100,85 @@ macro_rules! loose {
                 &self.0
             }
         }
-
-        impl<'de $(: $life, $life)?> Deserialize<'de> for $name $(<$life>)? {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Taker;
-
-                impl<'de> Visitor<'de> for Taker {
-                    type Value = loose!(@taken $name $($life)?);
-
-                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                        f.write_str("anything")
-                    }
-
-                    loose!(@rest $name $($accept)*);
-                }
-
-                deserializer.deserialize_any(Taker)
-            }
-        }
     )+};
-
-    (@taken $name:ident) => { $name };
-    (@taken $name:ident $life:lifetime) => { $name<'de> };
-
-    // What is accepted is written out by the type; whatever is left is drained and forgotten.
-    (@rest $name:ident $($accept:item)*) => {
-        $($accept)*
-
-        fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
-            Ok($name(None))
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-            Ok($name(None))
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-            while seq.next_element::<IgnoredAny>()?.is_some() {}
-            Ok($name(None))
-        }
-    };
 }
 
 loose! {
     /// A non-empty string.
-    Text(String) {
-        fn visit_str<E: de::Error>(self, v: &str) -> Result<Self::Value, E> {
-            Ok(Text((!v.is_empty()).then(|| v.to_owned())))
-        }
-        fn visit_bool<E: de::Error>(self, _: bool) -> Result<Self::Value, E> {
-            Ok(Text(None))
-        }
-        fn visit_i64<E: de::Error>(self, _: i64) -> Result<Self::Value, E> {
-            Ok(Text(None))
-        }
-        fn visit_u64<E: de::Error>(self, _: u64) -> Result<Self::Value, E> {
-            Ok(Text(None))
-        }
-        fn visit_f64<E: de::Error>(self, _: f64) -> Result<Self::Value, E> {
-            Ok(Text(None))
-        }
-    }
+    Text(String);
 
     /// The same, left where it stands unless it holds escapes.
-    Str<'a>(Cow<'a, str>) {
-        fn visit_borrowed_str<E: de::Error>(self, v: &'de str) -> Result<Self::Value, E> {
-            Ok(Str((!v.is_empty()).then_some(Cow::Borrowed(v))))
-        }
-        fn visit_str<E: de::Error>(self, v: &str) -> Result<Self::Value, E> {
-            Ok(Str((!v.is_empty()).then(|| Cow::Owned(v.to_owned()))))
-        }
-        fn visit_bool<E: de::Error>(self, _: bool) -> Result<Self::Value, E> {
-            Ok(Str(None))
-        }
-        fn visit_i64<E: de::Error>(self, _: i64) -> Result<Self::Value, E> {
-            Ok(Str(None))
-        }
-        fn visit_u64<E: de::Error>(self, _: u64) -> Result<Self::Value, E> {
-            Ok(Str(None))
-        }
-        fn visit_f64<E: de::Error>(self, _: f64) -> Result<Self::Value, E> {
-            Ok(Str(None))
-        }
-    }
+    Str<'a>(Cow<'a, str>);
 
     /// An integer, or a numeric string as old rows hold it.
-    Int(Number) {
-        fn visit_str<E: de::Error>(self, v: &str) -> Result<Self::Value, E> {
-            Ok(Int(v.trim().parse().ok().map(Number::Quoted)))
-        }
-        fn visit_bool<E: de::Error>(self, _: bool) -> Result<Self::Value, E> {
-            Ok(Int(None))
-        }
-        fn visit_i64<E: de::Error>(self, v: i64) -> Result<Self::Value, E> {
-            Ok(Int(Some(Number::Plain(v))))
-        }
-        fn visit_u64<E: de::Error>(self, v: u64) -> Result<Self::Value, E> {
-            Ok(Int(i64::try_from(v).ok().map(Number::Plain)))
-        }
-        fn visit_f64<E: de::Error>(self, _: f64) -> Result<Self::Value, E> {
-            Ok(Int(None))
-        }
-    }
+    Int(Number);
 
     /// A boolean and nothing else.
-    Flag(bool) {
-        fn visit_str<E: de::Error>(self, _: &str) -> Result<Self::Value, E> {
-            Ok(Flag(None))
-        }
-        fn visit_bool<E: de::Error>(self, v: bool) -> Result<Self::Value, E> {
-            Ok(Flag(Some(v)))
-        }
-        fn visit_i64<E: de::Error>(self, _: i64) -> Result<Self::Value, E> {
-            Ok(Flag(None))
-        }
-        fn visit_u64<E: de::Error>(self, _: u64) -> Result<Self::Value, E> {
-            Ok(Flag(None))
-        }
-        fn visit_f64<E: de::Error>(self, _: f64) -> Result<Self::Value, E> {
-            Ok(Flag(None))
-        }
-    }
+    Flag(bool);
 
     /// A moment in any of the forms the engine writes into JSON; all are absolute.
-    Time(DateTime<Utc>) {
-        fn visit_str<E: de::Error>(self, v: &str) -> Result<Self::Value, E> {
-            Ok(Time(moment(v)))
-        }
-        fn visit_bool<E: de::Error>(self, _: bool) -> Result<Self::Value, E> {
-            Ok(Time(None))
-        }
-        fn visit_i64<E: de::Error>(self, _: i64) -> Result<Self::Value, E> {
-            Ok(Time(None))
-        }
-        fn visit_u64<E: de::Error>(self, _: u64) -> Result<Self::Value, E> {
-            Ok(Time(None))
-        }
-        fn visit_f64<E: de::Error>(self, _: f64) -> Result<Self::Value, E> {
-            Ok(Time(None))
-        }
+    Time(DateTime<Utc>);
+
+    /// Any JSON but null.
+    Any(Value);
+}
+
+/// A string; what is none is passed over.
+#[inline]
+fn string<'a>(walk: &mut Walk<'a>) -> Result<Option<Cow<'a, str>>, NotJson> {
+    if walk.peek()? == Next::Text {
+        return walk.text().map(Some);
+    }
+    walk.pass()?;
+    Ok(None)
+}
+
+impl<'a> Loose<'a> for Text {
+    fn read(walk: &mut Walk<'a>) -> Result<Self, NotJson> {
+        Ok(Self(Str::read(walk)?.0.map(Cow::into_owned)))
+    }
+}
+
+impl<'a> Loose<'a> for Str<'a> {
+    fn read(walk: &mut Walk<'a>) -> Result<Self, NotJson> {
+        Ok(Self(string(walk)?.filter(|text| !text.is_empty())))
+    }
+}
+
+impl<'a> Loose<'a> for Int {
+    fn read(walk: &mut Walk<'a>) -> Result<Self, NotJson> {
+        Ok(Self(if walk.peek()? == Next::Number {
+            walk.pass()?.parse().ok().map(Number::Plain)
+        } else {
+            string(walk)?.and_then(|text| text.trim().parse().ok().map(Number::Quoted))
+        }))
+    }
+}
+
+impl<'a> Loose<'a> for Flag {
+    fn read(walk: &mut Walk<'a>) -> Result<Self, NotJson> {
+        Ok(Self(match walk.pass()? {
+            "true" => Some(true),
+            "false" => Some(false),
+            _ => None,
+        }))
+    }
+}
+
+impl<'a> Loose<'a> for Time {
+    fn read(walk: &mut Walk<'a>) -> Result<Self, NotJson> {
+        Ok(Self(string(walk)?.as_deref().and_then(moment)))
+    }
+}
+
+impl<'a> Loose<'a> for Any {
+    fn read(walk: &mut Walk<'a>) -> Result<Self, NotJson> {
+        let Some(text) = Verbatim::read(walk)?.0 else {
+            return Ok(Self(None));
+        };
+        serde_json::from_str(text)
+            .map(|value| Self(Some(value)))
+            .map_err(|_| NotJson)
     }
 }
 
@@ -200,25 +210,6 @@ impl Int {
     }
 }
 
-/// Any JSON but null.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Any(pub Option<Value>);
-
-impl Deref for Any {
-    type Target = Option<Value>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.0
-    }
-}
-
-impl<'de> Deserialize<'de> for Any {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Value::deserialize(deserializer)?;
-        Ok(Self((!value.is_null()).then_some(value)))
-    }
-}
-
 /// Any JSON but null, as text: for what every event repeats and only one reading is asked of.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Raw(pub Option<Box<str>>);
@@ -241,10 +232,9 @@ impl Raw {
     }
 }
 
-impl<'de> Deserialize<'de> for Raw {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text: Box<str> = Box::<RawValue>::deserialize(deserializer)?.into();
-        Ok(Self((&*text != "null").then_some(text)))
+impl<'a> Loose<'a> for Raw {
+    fn read(walk: &mut Walk<'a>) -> Result<Self, NotJson> {
+        Ok(Self(Verbatim::read(walk)?.0.map(Into::into)))
     }
 }
 
@@ -278,9 +268,9 @@ impl<'a> Verbatim<'a> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Verbatim<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = <&'de RawValue>::deserialize(deserializer)?.get();
+impl<'a> Loose<'a> for Verbatim<'a> {
+    fn read(walk: &mut Walk<'a>) -> Result<Self, NotJson> {
+        let text = walk.pass()?;
         Ok(Self((text != "null").then_some(text)))
     }
 }
@@ -303,54 +293,31 @@ impl<T> Deref for Map<T> {
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Map<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Taker<T>(PhantomData<T>);
-
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Taker<T> {
-            type Value = Map<T>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("anything")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Map<T>, A::Error> {
-                Ok(Map(Some(Box::new(T::deserialize(
-                    MapAccessDeserializer::new(map),
-                )?))))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Map<T>, A::Error> {
-                while seq.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(Map(None))
-            }
-
-            fn visit_unit<E: de::Error>(self) -> Result<Map<T>, E> {
-                Ok(Map(None))
-            }
-
-            fn visit_str<E: de::Error>(self, _: &str) -> Result<Map<T>, E> {
-                Ok(Map(None))
-            }
-
-            fn visit_bool<E: de::Error>(self, _: bool) -> Result<Map<T>, E> {
-                Ok(Map(None))
-            }
-
-            fn visit_i64<E: de::Error>(self, _: i64) -> Result<Map<T>, E> {
-                Ok(Map(None))
-            }
-
-            fn visit_u64<E: de::Error>(self, _: u64) -> Result<Map<T>, E> {
-                Ok(Map(None))
-            }
-
-            fn visit_f64<E: de::Error>(self, _: f64) -> Result<Map<T>, E> {
-                Ok(Map(None))
-            }
+impl<'a, T: Shape<'a>> Loose<'a> for Map<T> {
+    fn read(walk: &mut Walk<'a>) -> Result<Self, NotJson> {
+        if walk.peek()? != Next::Map {
+            walk.pass()?;
+            return Ok(Self(None));
         }
+        let mut shape = Box::<T>::default();
+        walk.members(&mut *shape)?;
+        Ok(Self(Some(shape)))
+    }
+}
 
-        deserializer.deserialize_any(Taker(PhantomData))
+impl<'a, T: Loose<'a>> Loose<'a> for Vec<T> {
+    /// What is no list has no items.
+    fn read(walk: &mut Walk<'a>) -> Result<Self, NotJson> {
+        let mut items = Self::new();
+        if walk.peek()? == Next::List {
+            walk.items(&mut |walk| {
+                items.push(T::read(walk)?);
+                Ok(())
+            })?;
+        } else {
+            walk.pass()?;
+        }
+        Ok(items)
     }
 }
 
@@ -376,33 +343,50 @@ impl<T> Deref for Noted<T> {
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Noted<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+impl<'a, T: Loose<'a>> Loose<'a> for Noted<T> {
+    fn read(walk: &mut Walk<'a>) -> Result<Self, NotJson> {
         Ok(Self {
             present: true,
-            value: T::deserialize(deserializer)?,
+            value: T::read(walk)?,
         })
     }
 }
 
 /// Reads a payload as `T`; text that is not a JSON object reads as one without keys.
-pub fn read<'a, T: Deserialize<'a> + Default>(text: Option<&'a str>) -> T {
+pub fn read<'a, T: Shape<'a>>(text: Option<&'a str>) -> T {
     text.and_then(|text| try_read(text).ok())
         .unwrap_or_default()
 }
 
 /// The same; text that is not JSON is an error.
-pub fn try_read<'a, T: Deserialize<'a> + Default>(text: &'a str) -> Result<T, serde_json::Error> {
-    let map = serde_json::from_str::<Map<T>>(text)?;
-    Ok(map.0.map_or_else(T::default, |value| *value))
+pub fn try_read<'a, T: Shape<'a>>(text: &'a str) -> Result<T, NotJson> {
+    let mut walk = Walk::over(text);
+    let mut shape = T::default();
+    if walk.peek()? == Next::Map {
+        walk.members(&mut shape)?;
+    } else {
+        walk.pass()?;
+    }
+    walk.end()?;
+    Ok(shape)
 }
 
-/// Reads JSON already parsed as `T`; anything but an object reads as one without keys.
-pub fn read_value<T: DeserializeOwned + Default>(value: &Value) -> T {
-    Map::<T>::deserialize(value)
-        .ok()
-        .and_then(|map| map.0)
-        .map_or_else(T::default, |value| *value)
+/// Reads JSON already parsed as `T`.
+pub fn read_value<T: for<'t> Shape<'t>>(value: &Value) -> T {
+    read(Some(&value.to_string()))
+}
+
+/// The whole text as one value.
+pub fn try_value<'a, T: Loose<'a>>(text: &'a str) -> Result<T, NotJson> {
+    let mut walk = Walk::over(text);
+    let value = T::read(&mut walk)?;
+    walk.end()?;
+    Ok(value)
+}
+
+/// Whether a text is JSON.
+pub fn is_json(text: &str) -> bool {
+    try_value::<Verbatim<'_>>(text).is_ok()
 }
 
 /// `…T10:11:12.123456Z`, `…T10:11:12+00:00`, or the space-separated form of a row, in UTC.
@@ -427,24 +411,24 @@ mod tests {
 
     use super::*;
 
-    #[derive(Debug, Default, Deserialize, PartialEq)]
-    #[serde(default)]
-    struct Inner {
-        name: Text,
-    }
+    shape! {
+        #[derive(Debug, PartialEq)]
+        struct Inner {
+            name: Text,
+        }
 
-    #[derive(Debug, Default, Deserialize, PartialEq)]
-    #[serde(default)]
-    struct Outer {
-        id: Text,
-        sequence: Int,
-        strict: Int,
-        on: Flag,
-        at: Time,
-        inner: Map<Inner>,
-        any: Any,
-        raw: Raw,
-        noted: Noted<Text>,
+        #[derive(Debug, PartialEq)]
+        struct Outer {
+            id: Text,
+            sequence: Int,
+            strict: Int,
+            on: Flag,
+            at: Time,
+            inner: Map<Inner>,
+            any: Any,
+            raw: Raw,
+            noted: Noted<Text>,
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod payloads;
 mod rows;
 mod stamp;
 mod trouble;
+mod walk;
 mod words;
 
 pub use cell::{AsCell, Cell};

@@ -1,9 +1,12 @@
 //! What the tables hold that cannot be taken as it stands: noted, told, and never an error.
 
 use chrono::{DateTime, Datelike as _, Utc};
-use serde::{Serialize, de::IgnoredAny};
+use serde::Serialize;
 
-use super::{loose::Raw, words::Word};
+use super::{
+    loose::{self, Raw},
+    words::Word,
+};
 use crate::db::{DbError, Json, Row, Val};
 
 /// Most notices kept: a damaged history may have one per row.
@@ -241,7 +244,7 @@ impl<'r> Cells<'r> {
     pub fn opt_raw(&mut self, column: &'static str) -> Result<Raw, DbError> {
         let text = self.opt_text(column)?;
         if let Some(text) = &text {
-            let problem = if serde_json::from_str::<IgnoredAny>(text).is_err() {
+            let problem = if !loose::is_json(text) {
                 Some(Problem::NotJson)
             } else if text.trim_start().starts_with(['{', '[', 'n']) {
                 None

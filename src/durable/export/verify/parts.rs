@@ -2,12 +2,11 @@
 
 use std::io::{Read, Seek};
 
-use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map as Members, Value};
 
 use crate::durable::{
     export::source::{Items, ReadError, Source, Span, find},
-    stored::loose::{Flag, Int, Map, Number, Text},
+    stored::loose::{self, Flag, Int, Loose, Map, NotJson, Shape, Text, Walk, shape},
 };
 
 /// No value a rule looks at is longer.
@@ -57,19 +56,19 @@ pub fn inside<R: Read + Seek>(
 }
 
 /// What a rule wants of an item of a list; all else in it is passed over.
-pub trait Item: DeserializeOwned {
+pub trait Item: for<'t> Shape<'t> {
     /// The ways to it inside an item that is too long to be read as a whole.
     const WAYS: &[&[&str]];
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub struct ManifestEntry {
-    pub codec: Text,
-    pub available: Flag,
-    pub diagnostic: Text,
-    pub avro_framing: Text,
-    pub writer_schema_fingerprint: Text,
+shape! {
+    pub struct ManifestEntry {
+        pub codec: Text,
+        pub available: Flag,
+        pub diagnostic: Text,
+        pub avro_framing: Text,
+        pub writer_schema_fingerprint: Text,
+    }
 }
 
 impl Item for ManifestEntry {
@@ -82,32 +81,33 @@ impl Item for ManifestEntry {
     ];
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub struct Command {
-    pub id: Text,
-    pub status: Text,
+shape! {
+    pub struct Command {
+        pub id: Text,
+        pub status: Text,
+    }
 }
 
 impl Item for Command {
     const WAYS: &[&[&str]] = &[&["id"], &["status"]];
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub struct Event {
-    pub id: Text,
-    pub sequence: Sequence,
-    pub r#type: Text,
-    pub workflow_command_id: Text,
-    pub payload: Map<Payload>,
+shape! {
+    pub struct Event {
+        pub id: Text,
+        pub sequence: Sequence,
+        #[key = "type"]
+        pub r#type: Text,
+        pub workflow_command_id: Text,
+        pub payload: Map<Payload>,
+    }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub struct Payload {
-    pub workflow_command_id: Text,
-    pub command: Map<Command>,
+shape! {
+    pub struct Payload {
+        pub workflow_command_id: Text,
+        pub command: Map<Command>,
+    }
 }
 
 impl Item for Event {
@@ -125,20 +125,16 @@ impl Item for Event {
 #[derive(Default)]
 pub struct Sequence(pub Option<i64>);
 
-impl<'de> Deserialize<'de> for Sequence {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let int = Int::deserialize(from)?;
-        Ok(Self(match int.0 {
-            Some(Number::Plain(sequence)) => Some(sequence),
-            _ => None,
-        }))
+impl<'a> Loose<'a> for Sequence {
+    fn read(walk: &mut Walk<'a>) -> Result<Self, NotJson> {
+        Ok(Self(Int::read(walk)?.strict()))
     }
 }
 
-/// Anything, of which nothing is wanted.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub struct Whatever {}
+shape! {
+    /// Anything, of which nothing is wanted.
+    pub struct Whatever {}
+}
 
 impl Item for Whatever {
     const WAYS: &[&[&str]] = &[];
@@ -157,19 +153,22 @@ pub fn each<T: Item, R: Read + Seek>(
     }
     let mut n = 0;
     source.items(span, |source, items| {
-        let items: Vec<Map<T>> = match items {
+        let (from, text) = match items {
             Items::Long(span) => {
                 let picked = pick(source, span, T::WAYS)?;
-                vec![serde_json::from_value(picked).unwrap_or_default()]
+                (span.from, picked.to_string().into_bytes())
             }
-            Items::Several(from, text) => {
-                let text = [b"[", text.as_slice(), b"]"].concat();
-                serde_json::from_slice(&text).map_err(|_| ReadError::Json {
+            Items::Several(from, text) => (from, text),
+        };
+        let text = [b"[", text.as_slice(), b"]"].concat();
+        let items = str::from_utf8(&text).map_err(|_| NotJson);
+        let items: Vec<Map<T>> =
+            items
+                .and_then(loose::try_value)
+                .map_err(|NotJson| ReadError::Json {
                     at: from,
                     reason: "not a JSON value in the list that goes on here",
-                })?
-            }
-        };
+                })?;
         for item in &items {
             with(n, item.0.as_deref());
             n += 1;

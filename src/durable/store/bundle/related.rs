@@ -14,17 +14,18 @@ use crate::{
         },
         stored::{
             EventType, RunRow, RunStatus,
-            loose::{self, Int, Text},
+            loose::{self, Int, Text, shape},
         },
     },
 };
 
-/// What becomes of a child when its parent closes.
-#[derive(Debug, Default, serde::Deserialize)]
-#[serde(default)]
-struct Scheduled {
-    sequence: Int,
-    parent_close_policy: Text,
+shape! {
+    /// What becomes of a child when its parent closes.
+    #[derive(Debug)]
+    struct Scheduled {
+        sequence: Int,
+        parent_close_policy: Text,
+    }
 }
 
 /// A link does not carry the policy, but the event that made the child does.
@@ -38,13 +39,14 @@ pub(super) fn close_policies(events: &[Row]) -> HashMap<i64, String> {
         .collect()
 }
 
-/// What only a run's first event still tells.
-#[derive(Debug, Default, serde::Deserialize)]
-#[serde(default)]
-pub(super) struct Started {
-    continued_from_run_id: Text,
-    pub execution_deadline_at: Text,
-    pub run_deadline_at: Text,
+shape! {
+    /// What only a run's first event still tells.
+    #[derive(Debug)]
+    pub(super) struct Started {
+        continued_from_run_id: Text,
+        pub execution_deadline_at: Text,
+        pub run_deadline_at: Text,
+    }
 }
 
 pub(super) fn started(run: &RunSnapshot) -> Started {

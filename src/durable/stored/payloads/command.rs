@@ -1,75 +1,80 @@
 //! What a command says about its caller, and how events name commands, signals and updates.
 
-use serde::Deserialize;
-
 use crate::{
     db::Json,
     durable::stored::{
         EventType, HistoryEvent,
-        loose::{self, Int, Map, Text},
+        loose::{self, Int, Map, Text, shape},
     },
 };
 
-/// `workflow_commands.context`, without the parts no page may show: of the request only what
-/// identifies it is read, never its address, agent or headers.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct CommandContext {
-    pub caller: Map<CallerPart>,
-    pub auth: Map<AuthPart>,
-    pub request: Map<RequestPart>,
-    pub workflow: Map<WorkflowPart>,
-    pub intake: Map<IntakePart>,
-    pub principal: Map<PrincipalPart>,
+shape! {
+    /// `workflow_commands.context`, without the parts no page may show: of the request only what
+    /// identifies it is read, never its address, agent or headers.
+    #[derive(Clone, Debug)]
+    pub struct CommandContext {
+        pub caller: Map<CallerPart>,
+        pub auth: Map<AuthPart>,
+        pub request: Map<RequestPart>,
+        pub workflow: Map<WorkflowPart>,
+        pub intake: Map<IntakePart>,
+        pub principal: Map<PrincipalPart>,
+    }
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct CallerPart {
-    pub label: Text,
+shape! {
+    #[derive(Clone, Debug)]
+    pub struct CallerPart {
+        pub label: Text,
+    }
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct AuthPart {
-    pub status: Text,
-    pub method: Text,
+shape! {
+    #[derive(Clone, Debug)]
+    pub struct AuthPart {
+        pub status: Text,
+        pub method: Text,
+    }
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct RequestPart {
-    pub method: Text,
-    pub path: Text,
-    pub route_name: Text,
-    pub request_id: Text,
-    pub correlation_id: Text,
-    pub fingerprint: Text,
+shape! {
+    #[derive(Clone, Debug)]
+    pub struct RequestPart {
+        pub method: Text,
+        pub path: Text,
+        pub route_name: Text,
+        pub request_id: Text,
+        pub correlation_id: Text,
+        pub fingerprint: Text,
+    }
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct WorkflowPart {
-    pub parent_instance_id: Text,
-    pub parent_run_id: Text,
-    pub sequence: Int,
-    pub child_call_id: Text,
+shape! {
+    #[derive(Clone, Debug)]
+    pub struct WorkflowPart {
+        pub parent_instance_id: Text,
+        pub parent_run_id: Text,
+        pub sequence: Int,
+        pub child_call_id: Text,
+    }
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct IntakePart {
-    pub mode: Text,
-    pub group_id: Text,
+shape! {
+    #[derive(Clone, Debug)]
+    pub struct IntakePart {
+        pub mode: Text,
+        pub group_id: Text,
+    }
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct PrincipalPart {
-    #[serde(rename = "type")]
-    pub kind: Text,
-    pub id: Text,
-    pub label: Text,
+shape! {
+    #[derive(Clone, Debug)]
+    pub struct PrincipalPart {
+        #[key = "type"]
+        pub kind: Text,
+        pub id: Text,
+        pub label: Text,
+    }
 }
 
 impl CommandContext {
@@ -81,39 +86,42 @@ impl CommandContext {
     }
 }
 
-/// The `command` snapshot an event carries: the state of the command when it was written.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct CommandSnapshot {
-    pub id: Text,
-    pub sequence: Int,
-    pub target_scope: Text,
-    pub requested_run_id: Text,
-    pub resolved_run_id: Text,
-    pub payload_codec: Text,
-    pub source: Text,
-    pub outcome: Text,
+shape! {
+    /// The `command` snapshot an event carries: the state of the command when it was written.
+    #[derive(Clone, Debug)]
+    pub struct CommandSnapshot {
+        pub id: Text,
+        pub sequence: Int,
+        pub target_scope: Text,
+        pub requested_run_id: Text,
+        pub resolved_run_id: Text,
+        pub payload_codec: Text,
+        pub source: Text,
+        pub outcome: Text,
+    }
 }
 
-/// A signal's event.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct SignalEvent {
-    pub signal_name: Text,
-    pub signal_wait_id: Text,
-    pub sequence: Int,
+shape! {
+    /// A signal's event.
+    #[derive(Clone, Debug)]
+    pub struct SignalEvent {
+        pub signal_name: Text,
+        pub signal_wait_id: Text,
+        pub sequence: Int,
+    }
 }
 
-/// By which keys an event belongs to a command, a signal or an update.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-#[expect(clippy::struct_field_names, reason = "the engine's names")]
-pub struct Named {
-    workflow_command_id: Text,
-    signal_id: Text,
-    workflow_signal_id: Text,
-    update_id: Text,
-    workflow_update_id: Text,
+shape! {
+    /// By which keys an event belongs to a command, a signal or an update.
+    #[derive(Clone, Debug)]
+    #[expect(clippy::struct_field_names, reason = "the engine's names")]
+    pub struct Named {
+        workflow_command_id: Text,
+        signal_id: Text,
+        workflow_signal_id: Text,
+        update_id: Text,
+        workflow_update_id: Text,
+    }
 }
 
 impl Named {

@@ -1,22 +1,21 @@
 //! What a workflow declared when it started.
 
-use serde::Deserialize;
+use crate::durable::stored::loose::{Any, Noted, shape};
 
-use crate::durable::stored::loose::{Any, Noted};
-
-/// The nine contract keys of `WorkflowStarted`. Whether a key is there at all matters.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct DeclaredContract {
-    pub declared_queries: Noted<Any>,
-    pub declared_query_contracts: Noted<Any>,
-    pub declared_signals: Noted<Any>,
-    pub declared_signal_contracts: Noted<Any>,
-    pub declared_updates: Noted<Any>,
-    pub declared_update_contracts: Noted<Any>,
-    pub declared_entry_method: Noted<Any>,
-    pub declared_entry_mode: Noted<Any>,
-    pub declared_entry_declaring_class: Noted<Any>,
+shape! {
+    /// The nine contract keys of `WorkflowStarted`. Whether a key is there at all matters.
+    #[derive(Clone, Debug)]
+    pub struct DeclaredContract {
+        pub declared_queries: Noted<Any>,
+        pub declared_query_contracts: Noted<Any>,
+        pub declared_signals: Noted<Any>,
+        pub declared_signal_contracts: Noted<Any>,
+        pub declared_updates: Noted<Any>,
+        pub declared_update_contracts: Noted<Any>,
+        pub declared_entry_method: Noted<Any>,
+        pub declared_entry_mode: Noted<Any>,
+        pub declared_entry_declaring_class: Noted<Any>,
+    }
 }
 
 impl DeclaredContract {

@@ -1,34 +1,33 @@
 //! The payloads of `UpdateAccepted`, `UpdateRejected`, `UpdateApplied` and `UpdateCompleted`.
 
-use serde::Deserialize;
-
 use super::command::CommandSnapshot;
 use crate::durable::stored::{
     HistoryEvent,
-    loose::{Any, Int, Map, Noted, Text},
+    loose::{Any, Int, Map, Noted, Text, shape},
 };
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct UpdateEvent {
-    workflow_command_id: Text,
-    pub update_id: Text,
-    pub update_name: Text,
-    pub sequence: Int,
-    pub command_sequence: Int,
-    pub ordering_state: Text,
-    pub queued_behind_command_id: Text,
-    pub queued_behind_command_sequence: Int,
-    pub queued_behind_command_type: Text,
-    pub rejection_reason: Text,
-    pub validation_errors: Any,
-    pub payload_codec: Text,
-    /// Null is still a value: only a missing key leaves it to the row.
-    pub arguments: Noted<Any>,
-    pub result: Noted<Any>,
-    pub failure_id: Text,
-    pub message: Text,
-    pub command: Map<CommandSnapshot>,
+shape! {
+    #[derive(Clone, Debug)]
+    pub struct UpdateEvent {
+        workflow_command_id: Text,
+        pub update_id: Text,
+        pub update_name: Text,
+        pub sequence: Int,
+        pub command_sequence: Int,
+        pub ordering_state: Text,
+        pub queued_behind_command_id: Text,
+        pub queued_behind_command_sequence: Int,
+        pub queued_behind_command_type: Text,
+        pub rejection_reason: Text,
+        pub validation_errors: Any,
+        pub payload_codec: Text,
+        /// Null is still a value: only a missing key leaves it to the row.
+        pub arguments: Noted<Any>,
+        pub result: Noted<Any>,
+        pub failure_id: Text,
+        pub message: Text,
+        pub command: Map<CommandSnapshot>,
+    }
 }
 
 impl UpdateEvent {
