@@ -62,7 +62,8 @@ pub fn workflow(cx: Context<'_>, current: &CurrentRun) -> Value {
         "instance_id": run.workflow_instance_id,
         "run_id": run.id,
         "run_number": run.run_number,
-        "is_current_run": current.is_current_run,
+        // Live, unlike the detail's, which is the stored summary's.
+        "is_current_run": current.current_run_id.as_ref() == Some(&run.id),
         "current_run_id": current.current_run_id,
         "current_run_source": current.current_run_source,
         "workflow_type": run.workflow_type,
@@ -151,4 +152,42 @@ pub fn summary(summary: &RunSummary, search_attributes: &Map<String, Value>) -> 
         "sort_timestamp": summary.sort_timestamp.map(stamp),
         "sort_key": summary.sort_key,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::durable::{
+        projection::{
+            current_run,
+            example::told,
+            related::{self, Related},
+        },
+        store::snapshot::RunSnapshot,
+    };
+
+    #[test]
+    fn which_run_is_current_is_no_matter_of_the_stored_summary() {
+        let runs = [
+            related::tests::run("a", "one", 1, None),
+            related::tests::run("b", "one", 2, Some("a")),
+        ];
+        for (n, is_current) in [(0, false), (1, true)] {
+            let snapshot = RunSnapshot {
+                run: runs[n].run.clone(),
+                related: runs.to_vec(),
+                summary: Some(RunSummary {
+                    is_current_run: !is_current,
+                    ..RunSummary::default()
+                }),
+                ..RunSnapshot::default()
+            };
+            let workflow = told(&snapshot, |cx| {
+                let current = current_run::of_selected(cx, &Related::of(&snapshot));
+                workflow(cx, &current)
+            });
+            assert_eq!(workflow["is_current_run"], is_current);
+            assert_eq!(workflow["current_run_id"], "b");
+        }
+    }
 }

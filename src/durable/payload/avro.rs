@@ -282,7 +282,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// How the engine shows a decoded value: bytes as a marked base64 object.
+/// How the engine shows a decoded value: bytes as a marked base64 object, a map that no PHP array
+/// can be as the list of its entries.
 impl From<&Value> for serde_json::Value {
     fn from(value: &Value) -> Self {
         match value {
@@ -295,12 +296,27 @@ impl From<&Value> for serde_json::Value {
             }
             Value::String(text) => text.as_str().into(),
             Value::Array(items) => items.iter().map(Self::from).collect(),
-            Value::Map(entries) => entries
-                .iter()
-                .map(|(key, item)| (key.clone(), Self::from(item)))
-                .collect(),
+            Value::Map(entries) => {
+                // A key that is there twice has the last value, where the first one stood.
+                let map: serde_json::Map<String, Self> = entries
+                    .iter()
+                    .map(|(key, item)| (key.clone(), Self::from(item)))
+                    .collect();
+                if !map.is_empty() && !map.keys().any(|key| is_integer(key)) {
+                    return Self::Object(map);
+                }
+                let entry = |(key, value)| serde_json::json!({"key": key, "value": value});
+                let entries: Vec<Self> = map.into_iter().map(entry).collect();
+                serde_json::json!({"$type": "map", "entries": entries})
+            }
         }
     }
+}
+
+/// Whether PHP makes an integer of an array's key.
+fn is_integer(key: &str) -> bool {
+    key.parse::<i64>()
+        .is_ok_and(|number| number.to_string() == key)
 }
 
 /// Plain JSON as the engine would store it. An empty object has no PHP form of its own: it is
