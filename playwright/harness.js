@@ -216,7 +216,7 @@ async function watch(context, server, expectStatus, expectLost) {
     const status = message.text().match(/the server responded with a status of (\d+)/)?.[1];
     if (status && documents.has(url) && expectStatus.includes(Number(status))) return;
     if (expectLost?.test(url) && message.text() === 'Failed to load resource: net::ERR_FAILED') return;
-    if (expectLost && /^htmx:(afterRequest|sendError),/.test(message.text())) return;
+    if (expectLost && /^htmx:(afterRequest|sendError|timeout),/.test(message.text())) return;
     problems.push(`console error: ${message.text()} (${url})`);
   });
   context.on('weberror', (error) => problems.push(`uncaught: ${error.error().message}`));

@@ -242,8 +242,10 @@ let drawn = performance.now();
 let asked = performance.now();
 
 function setLost(isLost) {
-  const note = live.querySelector("[data-lost]");
+  const [note, known] = ["lost", "known"].map((name) => live.querySelector(`[data-${name}]`));
   if (note) note.hidden = !isLost;
+  // What it said may be true no more.
+  if (known) known.hidden = isLost;
 }
 function ageText(ms) {
   const s = Math.round(ms / 1000);

@@ -80,8 +80,29 @@ describe('overview', () => {
       await page.locator('[data-lost]').waitFor({ state: 'visible', timeout: 20_000 });
       assert.equal(await page.locator('.tiles').innerText(), tiles);
       assert.equal(await page.locator('.toast').count(), 0);
+      // What it said before nobody knows now.
+      assert.equal(await page.locator('[data-known]').isVisible(), false);
       await page.unroute('**/waterline/');
       await page.locator('[data-lost]').waitFor({ state: 'hidden', timeout: 20_000 });
+    });
+  });
+
+  it('gives a request up that nobody answers, says so, and asks again', async () => {
+    await demo.withPage({ expectLost: /\/waterline\/$/ }, async (page, base) => {
+      await page.goto(`${base}/`);
+      const tiles = await page.locator('.tiles').innerText();
+      let held = 0;
+      await page.route('**/waterline/', () => (held += 1));
+      const note = page.locator('[data-lost]');
+      await note.waitFor({ state: 'visible', timeout: 30_000 });
+      assert.equal(held, 1, 'one at a time');
+      assert.equal(await page.locator('.tiles').innerText(), tiles);
+      assert.equal(await page.locator('[data-known]').isVisible(), false);
+      assert.equal(await page.locator('.toast').count(), 0);
+      await axe(page);
+      await page.unroute('**/waterline/');
+      await note.waitFor({ state: 'hidden', timeout: 30_000 });
+      assert.ok(await page.locator('[data-known]').isVisible());
     });
   });
 
@@ -111,8 +132,10 @@ describe('overview', () => {
     await seeded.withPage({}, async (page, base) => {
       await page.goto(`${base}/`);
       const tiles = await page.locator('.tiles').innerText();
-      const notice = page.getByText('The database answers with an error');
+      const notice = page.locator('.notice').getByText('The database answers with an error');
+      const head = page.locator('[data-known]');
       assert.equal(await notice.count(), 0);
+      assert.doesNotMatch(await head.innerText(), /as of/);
       await seeded.away(async () => {
         await notice.waitFor({ timeout: 40_000 });
         assert.equal(await page.locator('.tiles').innerText(), tiles);
@@ -120,6 +143,9 @@ describe('overview', () => {
         assert.equal((await fetch(new URL('/livez', base))).status, 200);
         await page.reload();
         assert.equal(await page.locator('.tiles').innerText(), tiles);
+        assert.match(await head.innerText(), /^warning\s*as of .*, \d+ of 13 checks need/);
+        const health = await fetch(new URL('/waterline/api/v2/health', base));
+        assert.equal((await health.json()).status, 'warning');
       });
       await notice.waitFor({ state: 'detached', timeout: 40_000 });
       assert.equal(await page.locator('.tiles').innerText(), tiles);

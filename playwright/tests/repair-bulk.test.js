@@ -121,3 +121,24 @@ test('all that match is stopped on the way, by keyboard', { timeout: 120_000 }, 
     await page.getByText('stop me').waitFor();
     await axe(page);
   }));
+
+test('its progress is told although one answer never comes', { timeout: 120_000 }, async () => {
+  const other = await startDemo();
+  await other.withPage({ expectLost: /\/repairs\// }, async (page, base) => {
+    await runs.open(page, base, '?needs_repair=1');
+    await bulk(page).getByRole('button', { name: /all that match/ }).click();
+    const heading = page.getByRole('heading', { name: /^To be repaired/ });
+    await heading.waitFor();
+    const all = Number((await heading.innerText()).match(/\d+/)[0]);
+    let held = 0;
+    await page.route(/\/repairs\/[^/]+$/, (route) => {
+      const polled = route.request().headers()['hx-request'] === 'true';
+      return polled && (held += 1) === 1 ? undefined : route.continue();
+    });
+    await begin(page, 'slow line', all);
+    await page.locator('.toast').getByText('No answer').waitFor({ timeout: 30_000 });
+    await page.getByRole('status').getByText(/\d+ repaired/).waitFor();
+    await page.getByRole('table', { name: 'Run by run' }).waitFor();
+    assert.ok(held > 1, `${held} asked`);
+  });
+});

@@ -14,7 +14,7 @@ use crate::{
     config::{Options, values},
     db::{Db, Settings},
     demo::{catalogue, write::write},
-    durable::store::schema,
+    durable::{metrics::ground::Lacks, store::schema},
 };
 
 #[derive(clap::Args, Debug)]
@@ -107,7 +107,11 @@ pub async fn run(args: DemoArgs) -> Result<(), CliError> {
     let db = Db::connect(&config.database(&url)).await?;
     // Made by us, to be tried out: repairs are allowed.
     let repairs = Some(repairs(&config, &url, &db).await?);
-    let opened = Opened { db, repairs };
+    let opened = Opened {
+        db,
+        lacks: Lacks::default(),
+        repairs,
+    };
     prepared.serve(&config, listener, opened, true).await
 }
 

@@ -12,6 +12,7 @@ use crate::{
     db::{Db, Exclusive},
     durable::{
         engine_config::EngineConfig,
+        metrics::ground::Lacks,
         repair::{
             Judged, clocks,
             pass::{self, Asked},
@@ -39,7 +40,7 @@ pub async fn run(config: &Config, prepared: Prepared) -> Result<(), CliError> {
         refuse_frozen_clock(config)?;
     }
     let db = Db::connect(&config.database(url)).await?;
-    let db = checked(db).await?;
+    let (db, lacks) = looked_over(db).await?;
     if config.repair_loop && !config.allow_repair {
         return Err(CliError::Usage(
             "--repair-loop writes to the engine's database: say --allow-repair too".into(),
@@ -54,13 +55,14 @@ pub async fn run(config: &Config, prepared: Prepared) -> Result<(), CliError> {
         None
     };
     let listener = listen(config.listen).await?;
-    let opened = Opened { db, repairs };
+    let opened = Opened { db, lacks, repairs };
     prepared.serve(config, listener, opened, false).await
 }
 
 /// The database, opened to be read and, where that is allowed, to be repaired.
 pub struct Opened {
     pub db: Db,
+    pub lacks: Lacks,
     pub repairs: Option<Repairs>,
 }
 
@@ -165,7 +167,7 @@ impl Prepared {
         opened: Opened,
         demo: bool,
     ) -> Result<(), CliError> {
-        let Opened { db, repairs } = opened;
+        let Opened { db, lacks, repairs } = opened;
         let address = listener
             .local_addr()
             .map_err(|error| CliError::Failed(error.to_string()))?;
@@ -185,6 +187,7 @@ impl Prepared {
             gathering: collector::Options {
                 interval: config.metrics_interval,
                 namespace: config.metrics_namespace.clone(),
+                lacks,
                 ..collector::Options::default()
             },
             ..Settings::default()
@@ -314,6 +317,10 @@ pub async fn listen(address: SocketAddr) -> Result<TcpListener, CliError> {
 
 /// Refuses what is no engine database; goes on, with a word, where the engine is older or newer.
 pub async fn checked(db: Db) -> Result<Db, CliError> {
+    Ok(looked_over(db).await?.0)
+}
+
+async fn looked_over(db: Db) -> Result<(Db, Lacks), CliError> {
     let report = schema::check(&db).await?;
     if report.is_fatal() {
         return Err(CliError::Failed(report.sentences().join(" ")));
@@ -322,7 +329,7 @@ pub async fn checked(db: Db) -> Result<Db, CliError> {
         tracing::warn!("{sentence}");
     }
     let stand_ins = schema::stand_ins(&report, db.dialect());
-    Ok(db.with_stand_ins(stand_ins))
+    Ok((db.with_stand_ins(stand_ins), Lacks::of(&report)))
 }
 
 /// Resolves on Ctrl-C, SIGTERM, or SIGHUP: a terminal that is closed.

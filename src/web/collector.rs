@@ -24,6 +24,11 @@ use crate::{
     durable::{
         collect::{Cause, Failed, Gathered, Walk, gather},
         engine_config::EngineConfig,
+        metrics::{
+            ground::Lacks,
+            health::{Health, Stalled},
+        },
+        stored::Stamp,
     },
     web::{api::metrics::Rendered, error::AppError},
 };
@@ -40,6 +45,8 @@ pub struct Options {
     pub namespace: Option<String>,
     /// How long a pass may take before it is given up.
     pub limit: Duration,
+    /// What the database lacked at the start of what they are counted in.
+    pub lacks: Lacks,
 }
 
 impl Default for Options {
@@ -48,6 +55,7 @@ impl Default for Options {
             interval: Duration::from_secs(5),
             namespace: None,
             limit: Duration::from_mins(2),
+            lacks: Lacks::default(),
         }
     }
 }
@@ -69,7 +77,9 @@ pub struct Standing {
 #[derive(Debug)]
 pub struct Latest {
     pub at: DateTime<Utc>,
-    pub gathered: Gathered,
+    pub gathered: Arc<Gathered>,
+    /// What may be said now of what it found.
+    pub health: Health,
     pub rendered: Rendered,
 }
 
@@ -117,6 +127,14 @@ impl Failing {
             None => (what, format!("{more}.")),
         }
     }
+
+    fn stalled(&self) -> Stalled {
+        let (what, more) = self.words();
+        Stalled {
+            since: Stamp(self.since),
+            because: format!("{what}. {more}"),
+        }
+    }
 }
 
 impl Standing {
@@ -132,6 +150,28 @@ impl fmt::Debug for Standing {
             .field("failing", &self.failing)
             .field("ended", &self.ended)
             .finish_non_exhaustive()
+    }
+}
+
+impl Latest {
+    fn told(inner: &Inner, gathered: Arc<Gathered>, failing: Option<&Failing>) -> Self {
+        let Options {
+            namespace, lacks, ..
+        } = &inner.options;
+        let stalled = failing.map(Failing::stalled);
+        let health = gathered.health.standing(lacks, stalled.as_ref());
+        Self {
+            at: gathered.counted.now,
+            rendered: Rendered::of(
+                &gathered,
+                &health,
+                namespace.as_deref(),
+                &inner.engine,
+                lacks,
+            ),
+            health,
+            gathered,
+        }
     }
 }
 
@@ -173,6 +213,10 @@ impl Collector {
 
     pub fn namespace(&self) -> Option<&str> {
         self.0.options.namespace.as_deref()
+    }
+
+    pub fn lacks(&self) -> &Lacks {
+        &self.0.options.lacks
     }
 
     /// How long from one pass to the next, at the speed of this one.
@@ -267,11 +311,21 @@ async fn pass(inner: &Inner, walk: &mut Walk) -> Duration {
         }
         Err(failed) => {
             tracing::warn!(error = %failed, section = failed.section, "the numbers could not be gathered");
+            let before = inner.standing.borrow().clone();
+            let failing = Failing {
+                since: before.failing.map_or(now, |failing| failing.since),
+                failed,
+            };
+            let latest = before
+                .latest
+                .and_then(|latest| retold(inner, &latest, &failing));
             inner.standing.send_modify(|standing| {
                 standing.ended += 1;
                 standing.failed += 1;
-                let since = standing.failing.take().map_or(now, |failing| failing.since);
-                standing.failing = Some(Failing { since, failed });
+                if latest.is_some() {
+                    standing.latest = latest;
+                }
+                standing.failing = Some(failing);
             });
         }
     }
@@ -284,11 +338,14 @@ async fn latest(inner: &Inner, now: DateTime<Utc>, walk: &mut Walk) -> Result<La
     } = &inner.options;
     let namespace = namespace.as_deref();
     let gathered = gather(&inner.db, now, &inner.engine, namespace, walk, *limit).await?;
-    Ok(Latest {
-        at: now,
-        rendered: Rendered::of(&gathered, namespace, &inner.engine),
-        gathered,
-    })
+    Ok(Latest::told(inner, Arc::new(gathered), None))
+}
+
+/// The same numbers, said to be the last. What breaks here may be what broke the pass.
+fn retold(inner: &Inner, latest: &Latest, failing: &Failing) -> Option<Arc<Latest>> {
+    let gathered = Arc::clone(&latest.gathered);
+    let told = AssertUnwindSafe(|| Latest::told(inner, gathered, Some(failing)));
+    std::panic::catch_unwind(told).ok().map(Arc::new)
 }
 
 /// Many times as long as the pass took; but waiting for a database that is away is no load on it,

@@ -554,17 +554,19 @@ on_every_database! {
         tx.script(db.dialect().pick(
             "drop index {workflow_run_summaries_history_budget_pressure_index};
              alter table {workflow_run_summaries} drop column history_budget_pressure;
-             drop table {workflow_messages};",
+             drop table {workflow_run_waits}; drop table {workflow_messages};",
             "alter table {workflow_run_summaries} drop column history_budget_pressure;
-             drop table {workflow_messages};",
+             drop table {workflow_run_waits}; drop table {workflow_messages};",
             "alter table {workflow_run_summaries} drop column history_budget_pressure;
-             drop table {workflow_messages};",
+             drop table {workflow_run_waits}; drop table {workflow_messages};",
         )).await.unwrap();
         tx.commit().await.unwrap();
         let url = db.url.clone();
         tokio::task::spawn_blocking(move || {
             let server = Started::new(plimsoll(&serve(&url, &[])));
             assert_eq!(server.get("/readyz").0, 200);
+            let (status, health) = server.get("/waterline/api/v2/health");
+            assert!(status == 503 && health.contains("v2_pinned_unavailable"), "{health}");
             for path in ["/waterline/runs", "/waterline/api/flows/all", "/waterline/runs?queue=fast"] {
                 let (status, body) = server.get(path);
                 assert!(status == 200 && body.contains("seed"), "{path}: {body}");
@@ -572,7 +574,7 @@ on_every_database! {
             let (status, log) = server.stop();
             assert_eq!(status.code(), Some(0));
             assert!(!log.contains('\u{1b}'), "colours in a pipe: {log:?}");
-            for column in ["history_budget_pressure", "workflow_messages"] {
+            for column in ["history_budget_pressure", "workflow_messages", "workflow_run_waits"] {
                 assert!(log.lines().any(|line| line.contains("WARN") && line.contains(column)), "{log}");
             }
         })

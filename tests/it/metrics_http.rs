@@ -316,6 +316,94 @@ on_every_database! {
         }
     }
 
+    /// What is late or full is named too, and leads to the part of the page that has it.
+    async fn what_is_late_or_near_a_limit_is_named(db: TestDb) {
+        let quiet = server(&db.read_only).get("/waterline/").await.text();
+        assert!(quiet.contains("Nothing needs a look"));
+        let ago = now() - chrono::TimeDelta::minutes(9);
+        let own = |table, id: &str| {
+            InsertRow::new(table).set("id", format!("01{id}")).set("workflow_run_id", fresh(1).text("id").unwrap())
+        };
+        let mut run = run_of(1);
+        run.replace("status", "waiting");
+        let task = own("workflow_tasks", "leased").set("task_type", "workflow").set("status", "leased").set("payload", "{}");
+        let activity = own("activity_executions", "late").set("sequence", 1).set("activity_class", "A").set("activity_type", "a");
+        let signal = own("workflow_signal_records", "sign").set("workflow_command_id", "01c").set("workflow_instance_id", "seed-0");
+        let schedule = InsertRow::new("workflow_schedules")
+            .set("id", "01schedule")
+            .set("schedule_id", "nightly")
+            .set("status", "active");
+        let rows = vec![
+            fresh(1),
+            run,
+            task.time("lease_expires_at", ago).stamps(ago, ago),
+            activity.set("status", "running").time("close_deadline_at", ago),
+            signal.set("signal_name", "go").set("status", "received"),
+            schedule.time("next_fire_at", ago),
+        ];
+        write(&db.writable, rows, |_| ()).await.unwrap();
+        let engine = engine(&json!({ "structural_limits": { "pending_signal_count": 1 } }));
+        let app = App::new(Settings { clock: Clock::Frozen(now()), db: Some(db.read_only.clone()), engine, ..Settings::default() });
+        let page = TestServer::new(routes::router(app)).get("/waterline/").await.text();
+        for (href, text) in [
+            ("#backlog", "Tasks in trouble: lease expired 1"),
+            ("#backlog", "1 activity is past a deadline"),
+            ("#oldest", "1 schedule is past its time"),
+            ("#limits", "1 run at 100 % of pending signal count"),
+        ] {
+            assert!(page.contains(&format!("<a href=\"{href}\">{text}</a>")), "{text}");
+            assert!(page.contains(&format!("<h2 id=\"{}\">", &href[1..])), "{href}");
+        }
+    }
+
+    /// Where a check is not ok nobody is told that nothing needs a look.
+    async fn a_check_that_is_not_ok_is_not_passed_over(db: TestDb) {
+        write(&db.writable, vec![run_of(1)], |_| ()).await.unwrap();
+        let page = server(&db.read_only).get("/waterline/").await.text();
+        assert!(page.contains("listed with old facts") && page.contains("No run needs a look"), "{page}");
+        assert!(!page.contains("Nothing needs a look"));
+        let engine = engine(&json!({ "compatibility": { "current": "v7" }, "fleet": { "validation_mode": "fail" } }));
+        let app = App::new(Settings { clock: Clock::Frozen(now()), db: Some(db.read_only.clone()), engine, ..Settings::default() });
+        let page = TestServer::new(routes::router(app)).get("/waterline/").await.text();
+        assert!(page.contains("<a href=\"#health\">No live worker supports the marker new runs get.</a>"));
+    }
+
+    /// An attempt is of the namespace of the run it names itself.
+    async fn local_attempts_are_those_of_their_own_runs(db: TestDb) {
+        let run = |n: u32, namespace: &str| run_of(n).set("namespace", namespace);
+        let attempt = |n: u32, of: u32| {
+            InsertRow::new("activity_attempts")
+                .set("id", format!("01attempt{n}"))
+                .set("workflow_run_id", run_of(of).text("id").unwrap())
+                .set("activity_execution_id", "01local")
+                .set("attempt_number", i64::from(n))
+                .set("status", "failed")
+                .time("started_at", now())
+        };
+        let local = InsertRow::new("activity_executions")
+            .set("id", "01local")
+            .set("workflow_run_id", run_of(0).text("id").unwrap())
+            .set("sequence", 1)
+            .set("activity_class", "A")
+            .set("activity_type", "a")
+            .set("activity_options", "{\"execution_mode\":\"local\"}")
+            .set("status", "pending");
+        let rows = vec![run(0, "north"), run(2, "south"), local, attempt(1, 0), attempt(2, 0), attempt(3, 2)];
+        write(&db.writable, rows, |_| ()).await.unwrap();
+        for (namespace, attempts) in [(None, 3), (Some("north"), 2), (Some("south"), 0)] {
+            let app = App::new(Settings {
+                clock: Clock::Frozen(now()),
+                db: Some(db.read_only.clone()),
+                gathering: Options { namespace: namespace.map(str::to_owned), ..Options::default() },
+                ..Settings::default()
+            });
+            let server = TestServer::new(routes::router(app));
+            let activities = json(&server, "/waterline/api/operator-metrics").await["activities"].clone();
+            assert_eq!(activities["local_attempts"], attempts, "{namespace:?}");
+            assert_eq!(activities["local_failed_attempts"], attempts, "{namespace:?}");
+        }
+    }
+
     /// The hours of the week are those of the application's clock.
     async fn hours_begin_where_the_applications_hours_do(db: TestDb) {
         let zone = "Asia/Kolkata".parse().unwrap();

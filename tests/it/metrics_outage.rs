@@ -12,7 +12,7 @@ use plimsoll::{
         state::{App, Settings},
     },
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     metrics_http::{json, still},
@@ -100,6 +100,52 @@ async fn until(server: &TestServer, failing: bool) -> Value {
     }
 }
 
+/// While nothing new comes health is no better than a warning, here and to whoever scrapes; the
+/// numbers stay.
+async fn warned(server: &TestServer, warned: bool) {
+    let health = json(server, "/waterline/api/v2/health").await;
+    let checks = health["checks"].as_array().unwrap().iter();
+    let snapshot: Vec<&Value> = checks
+        .filter(|check| check["name"] == "operator_snapshot")
+        .collect();
+    let alerts = health["coordination_alerts"].as_array().unwrap().iter();
+    let alerted = alerts.filter(|alert| alert["key"] == "operator_snapshot");
+    let scraped = server.get("/metrics").await.text();
+    let told = "durable_workflow_health_status{check=\"operator_snapshot\"} 1\n";
+    let page = server.get("/waterline/").await.text();
+    let header = page.split("data-lost").next().unwrap();
+    let header = header.split("data-known").nth(1).unwrap();
+    assert!(health["operator_metrics"]["runs"]["total"].as_i64() > Some(0));
+    assert_eq!(snapshot.len(), usize::from(warned), "{health}");
+    assert_eq!(alerted.count(), usize::from(warned));
+    assert_eq!(scraped.contains(told), warned, "{scraped}");
+    assert_eq!(header.contains("as of "), warned, "{header}");
+    assert_eq!(page.contains("operator snapshot"), warned);
+    if warned {
+        assert_eq!(health["status"], "warning");
+        assert_eq!(snapshot[0]["status"], "warning");
+        assert_eq!(snapshot[0]["category"], "correctness");
+        assert_eq!(
+            snapshot[0]["data"]["reason"],
+            "operator_metrics_unavailable"
+        );
+        let since = &health["plimsoll"]["failing_since"];
+        assert_ne!(snapshot[0]["data"]["failing_since"], json!(null));
+        assert_eq!(&snapshot[0]["data"]["failing_since"], since);
+        assert!(header.contains("is-attn"), "{header}");
+    }
+}
+
+/// A probe is told in its own words.
+async fn not_ready(server: &TestServer) {
+    let ready = server.get("/readyz").await;
+    assert_eq!(ready.status_code(), 503);
+    assert_eq!(ready.text(), "database unavailable\n");
+    assert_eq!(ready.header("retry-after"), "5");
+    let kind = ready.header("content-type");
+    assert!(kind.to_str().unwrap().starts_with("text/plain"));
+}
+
 /// Everybody scrapes all the time, and nobody ever goes without numbers.
 async fn scraped(server: &TestServer, what: impl Future<Output = ()>) {
     let scrapers = (0..20).map(|n| async move {
@@ -132,7 +178,8 @@ async fn body(db: TestDb) {
         let away = until(&server, true).await;
         assert_eq!(away["flows"], before["flows"]);
         assert!(away["plimsoll"]["age_ms"].as_i64() > Some(0));
-        assert_eq!(server.get("/readyz").await.status_code(), 503);
+        not_ready(&server).await;
+        warned(&server, true).await;
         let text = server.get("/metrics").await.text();
         assert!(text.contains("\nplimsoll_collector_up 0\n"), "{text}");
         assert!(
@@ -144,6 +191,7 @@ async fn body(db: TestDb) {
 
         door.way.send(Way::Open).unwrap();
         until(&server, false).await;
+        warned(&server, false).await;
         assert_eq!(server.get("/readyz").await.status_code(), 200);
     };
     scraped(&server, scene).await;
@@ -181,10 +229,14 @@ async fn spoilt(db: TestDb) {
     db.writable.close().await;
     let server = still(&db.read_only);
     assert_eq!(server.get("/readyz").await.status_code(), 200);
+    json(&server, "/waterline/api/stats").await;
+    warned(&server, false).await;
     let file = db.url.strip_prefix("sqlite:").unwrap();
     let size = fs::metadata(file).unwrap().len();
     fs::write(file, vec![7; usize::try_from(size).unwrap()]).unwrap();
-    assert_eq!(server.get("/readyz").await.status_code(), 503);
+    not_ready(&server).await;
+    until(&server, true).await;
+    warned(&server, true).await;
     assert_eq!(server.get("/livez").await.status_code(), 200);
 }
 

@@ -11,21 +11,21 @@ use crate::{
     shop::{fill, server},
 };
 
-fn href(situation: &Situation) -> String {
+pub fn href(situation: &Situation) -> String {
     format!(
         "/waterline/instances/{}/runs/{}",
         situation.instance_id, situation.run_id
     )
 }
 
-fn named<'s>(situations: &'s [Situation], name: &str) -> &'s Situation {
+pub fn named<'s>(situations: &'s [Situation], name: &str) -> &'s Situation {
     situations
         .iter()
         .find(|situation| situation.name == name)
         .unwrap_or_else(|| panic!("no situation {name}"))
 }
 
-async fn page(server: &TestServer, address: &str) -> String {
+pub async fn page(server: &TestServer, address: &str) -> String {
     let response = server.get(address).await;
     assert_eq!(
         response.status_code(),
@@ -46,7 +46,7 @@ fn section<'p>(page: &'p str, id: &str) -> &'p str {
 }
 
 /// What an eye reads: the text, a line for each row, item and paragraph.
-fn text(html: &str) -> String {
+pub fn text(html: &str) -> String {
     let mut out = String::new();
     let mut rest = html;
     while let Some(at) = rest.find('<') {
@@ -101,7 +101,11 @@ async fn the_sections_of_a_choice_of_situations_sqlite() {
             ("limit-payload-size", &["exceptions"]),
             ("handled-failure", &["exceptions"]),
             ("parent-with-ten-children", &["children"]),
-            ("retry-task-lost", &["tasks"]),
+            ("retry-task-lost", &["activities", "tasks"]),
+            (
+                "replay-blocked-failure-resolution",
+                &["exceptions", "tasks"],
+            ),
             ("replay-blocked-condition-mismatch", &["tasks"]),
             ("waiting-update", &["updates", "commands"]),
             ("waiting-signal-with-timeout", &["waits"]),

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{
     OperatorMetrics,
     backend::Severity,
+    ground::Lacks,
     policy::{Limits, dispatch_mode},
 };
 use crate::durable::{engine_config::EngineConfig, stored::Stamp};
@@ -74,6 +75,13 @@ pub struct CategoryStatus {
     pub check_count: usize,
 }
 
+/// Passes fail: what is known gets older.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stalled {
+    pub since: Stamp,
+    pub because: String,
+}
+
 /// How many runs the checks that rest on a walk speak of, where those are not all.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LookedAt {
@@ -108,6 +116,14 @@ impl Health {
             scheduler(metrics),
             wake(config),
         ];
+        Self::summed(
+            metrics.generated_at,
+            checks,
+            metrics.structural_limits.clone(),
+        )
+    }
+
+    fn summed(generated_at: Stamp, checks: Vec<Check>, structural_limits: Limits) -> Self {
         let of = |category: Category| {
             let own = checks.iter().filter(|check| check.category == category);
             CategoryStatus {
@@ -125,7 +141,7 @@ impl Health {
             .max()
             .unwrap_or(Status::Ok);
         Self {
-            generated_at: metrics.generated_at,
+            generated_at,
             status,
             healthy: status != Status::Error,
             categories: Categories {
@@ -133,8 +149,56 @@ impl Health {
                 acceleration: of(Category::Acceleration),
             },
             checks,
-            structural_limits: metrics.structural_limits.clone(),
+            structural_limits,
         }
+    }
+
+    /// What may be said of it now: what the pass found holds as far as the tables it looked in
+    /// were there, and no longer than passes go well.
+    #[must_use]
+    pub fn standing(&self, lacks: &Lacks, stalled: Option<&Stalled>) -> Self {
+        let checks = if let Some(check) = lacks.engine_source() {
+            vec![check]
+        } else {
+            let proven =
+                |check: &&Check| check.status != Status::Ok || !lacks.leaves_open(check.name);
+            let checks = self.checks.iter().filter(proven).cloned();
+            checks.chain(self.snapshot(lacks, stalled)).collect()
+        };
+        Self::summed(self.generated_at, checks, self.structural_limits.clone())
+    }
+
+    /// The engine's word for numbers that could not be had.
+    fn snapshot(&self, lacks: &Lacks, stalled: Option<&Stalled>) -> Option<Check> {
+        let (open, missing) = lacks.open();
+        let mut said = Vec::new();
+        if let Some(stalled) = stalled {
+            said.push(format!(
+                "These are the last numbers there were. {}",
+                stalled.because
+            ));
+        }
+        if !open.is_empty() {
+            said.push(format!(
+                "Not known: {}. The database lacks {}. Let the engine's migrations finish, then \
+                 restart Plimsoll.",
+                open.join(", ").replace('_', " "),
+                missing.join(", ")
+            ));
+        }
+        (!said.is_empty()).then(|| Check {
+            name: "operator_snapshot",
+            status: Status::Warning,
+            category: Category::Correctness,
+            message: said.join(" ").into(),
+            data: json!({
+                "reason": "operator_metrics_unavailable",
+                "measured_at": self.generated_at,
+                "failing_since": stalled.map(|stalled| stalled.since),
+                "not_answered": open,
+                "missing": missing,
+            }),
+        })
     }
 
     /// The engine's document: the checks with the metrics inside.

@@ -5,6 +5,7 @@ pub mod backend;
 mod blocks;
 pub mod dashboard;
 pub mod drift;
+pub mod ground;
 pub mod health;
 pub mod policy;
 pub mod pollers;

@@ -16,43 +16,73 @@ use crate::{
         engine_config::EngineConfig,
         metrics::{
             backend::readiness_contract,
-            health::{Check, Status},
+            ground::Lacks,
+            health::{Check, Health, Status},
             pollers,
         },
         store::metrics::{rows, sweep},
         stored::Stamp,
     },
-    web::{collector::Latest, error::AppError, state::App},
+    web::{error::AppError, state::App},
 };
 
-/// Every document, written once per pass. An answer is one of them with its age at the end.
+/// Every document, written once per pass and when passes begin to fail. An answer is one of them
+/// with its age at the end.
 #[derive(Debug)]
 pub struct Rendered {
-    metrics: String,
-    stats: String,
-    health: String,
+    metrics: Document,
+    stats: Document,
+    health: Document,
     pub prometheus: String,
 }
 
+#[derive(Debug)]
+struct Document {
+    status: StatusCode,
+    /// Without the closing brace, which comes with the age.
+    text: String,
+}
+
+impl Document {
+    fn new(available: bool, document: &Value) -> Self {
+        let mut text = document.to_string();
+        text.pop();
+        let status = if available {
+            StatusCode::OK
+        } else {
+            StatusCode::SERVICE_UNAVAILABLE
+        };
+        Self { status, text }
+    }
+}
+
 impl Rendered {
-    pub fn of(gathered: &Gathered, namespace: Option<&str>, config: &EngineConfig) -> Self {
-        let mut stats = gathered.dashboard.document(&gathered.metrics);
-        stats["engine_source"] = engine_source();
-        stats["operator_scope"] = operator_scope(namespace);
-        stats["classification_scope"] = classification_scope();
-        stats["time_windows"] = time_windows(gathered.counted.now);
-        stats["hybrid_migration_view"] = hybrid_migration_view(namespace);
-        let open = |document: &Value| {
-            let mut text = document.to_string();
-            // The closing brace comes with the age.
-            text.pop();
-            text
+    pub fn of(
+        gathered: &Gathered,
+        health: &Health,
+        namespace: Option<&str>,
+        config: &EngineConfig,
+        lacks: &Lacks,
+    ) -> Self {
+        let told = Told {
+            gathered,
+            health,
+            namespace,
+            config,
+            lacks,
+        };
+        let available = lacks.required().is_empty();
+        let [metrics, stats] = if available {
+            [told.metrics(), told.stats()]
+        } else {
+            [told.no_numbers(), told.no_numbers()]
         };
         Self {
-            metrics: open(&json!(gathered.metrics)),
-            stats: open(&stats),
-            health: open(&health(gathered, namespace, config)),
-            prometheus: super::prometheus::fleet(gathered),
+            metrics: Document::new(available, &metrics),
+            stats: Document::new(available, &stats),
+            // 503 exactly when a check says error.
+            health: Document::new(health.healthy, &told.health()),
+            prometheus: super::prometheus::fleet(gathered, health, lacks),
         }
     }
 }
@@ -84,10 +114,7 @@ pub async fn operator_metrics(
     State(app): State<App>,
     Query(asked): Query<Asked>,
 ) -> Result<Response, AppError> {
-    answer(&app, &asked, |latest| {
-        (StatusCode::OK, &latest.rendered.metrics)
-    })
-    .await
+    answer(&app, &asked, |rendered| &rendered.metrics).await
 }
 
 pub async fn stats(
@@ -95,37 +122,25 @@ pub async fn stats(
     Query(asked): Query<Asked>,
 ) -> Result<Response, AppError> {
     asked.of_all_types()?;
-    answer(&app, &asked, |latest| {
-        (StatusCode::OK, &latest.rendered.stats)
-    })
-    .await
+    answer(&app, &asked, |rendered| &rendered.stats).await
 }
 
-/// 503 exactly when a check says error.
 pub async fn v2_health(
     State(app): State<App>,
     Query(asked): Query<Asked>,
 ) -> Result<Response, AppError> {
-    answer(&app, &asked, |latest| {
-        let status = if latest.gathered.health.healthy {
-            StatusCode::OK
-        } else {
-            StatusCode::SERVICE_UNAVAILABLE
-        };
-        (status, &latest.rendered.health)
-    })
-    .await
+    answer(&app, &asked, |rendered| &rendered.health).await
 }
 
 /// A document of the last pass, closed with what we say of it ourselves.
 async fn answer(
     app: &App,
     asked: &Asked,
-    document: impl Fn(&Latest) -> (StatusCode, &str),
+    document: impl Fn(&Rendered) -> &Document,
 ) -> Result<Response, AppError> {
     let collector = app.collector()?;
     let (latest, standing) = collector.latest(asked.fresh()).await?;
-    let (status, document) = document(&latest);
+    let Document { status, text } = document(&latest.rendered);
     let now = app.clock.now();
     let walked = |coverage: &Coverage, bounds| {
         let lap = latest.gathered.lap_time(bounds, collector.pace(&latest));
@@ -146,9 +161,9 @@ async fn answer(
         "swept": walked(&latest.gathered.histories, sweep::BOUNDS),
         "settings_not_understood": nonsense(app),
     });
-    let body = format!("{document},\"plimsoll\":{ours}}}");
+    let body = format!("{text},\"plimsoll\":{ours}}}");
     let json = [(header::CONTENT_TYPE, "application/json")];
-    Ok((status, json, body).into_response())
+    Ok((*status, json, body).into_response())
 }
 
 pub fn age_ms(now: DateTime<Utc>, at: DateTime<Utc>) -> i64 {
@@ -161,22 +176,6 @@ fn nonsense(app: &App) -> Vec<Value> {
         .into_iter()
         .map(|found| json!({ "setting": found.path, "given": found.given, "used": found.used }))
         .collect()
-}
-
-/// Plimsoll reads nothing but v2, and does not start where its tables are missing.
-fn engine_source() -> Value {
-    json!({
-        "configured": "v2",
-        "resolved": "v2",
-        "uses_v2": true,
-        "v2_operator_surface_available": true,
-        "status": "v2_pinned",
-        "severity": "ok",
-        "message": "Plimsoll reads the v2 tables.",
-        "readiness_contract": readiness_contract(),
-        "issues": [],
-        "required_tables": [],
-    })
 }
 
 /// Nothing here sorts workflow types into classes, so there is none to choose.
@@ -240,52 +239,158 @@ fn operator_scope(namespace: Option<&str>) -> Value {
     }
 }
 
-/// The engine's health inside Waterline's envelope.
-fn health(gathered: &Gathered, namespace: Option<&str>, config: &EngineConfig) -> Value {
-    let mut document = gathered.health.document(&gathered.metrics);
-    if let Some(checks) = document.get_mut("checks").and_then(Value::as_array_mut) {
-        checks.insert(
-            0,
+/// What the documents are made of.
+struct Told<'a> {
+    gathered: &'a Gathered,
+    health: &'a Health,
+    namespace: Option<&'a str>,
+    config: &'a EngineConfig,
+    lacks: &'a Lacks,
+}
+
+impl Told<'_> {
+    fn metrics(&self) -> Value {
+        let mut metrics = json!(self.gathered.metrics);
+        self.leave_out(&mut metrics);
+        metrics
+    }
+
+    /// Nobody counted these: a 0 would say that there are none.
+    fn leave_out(&self, metrics: &mut Value) {
+        if self.lacks.schedules() {
+            metrics["schedules"] = Value::Null;
+        }
+    }
+
+    fn stats(&self) -> Value {
+        let mut stats = self.gathered.dashboard.document(&self.gathered.metrics);
+        self.leave_out(&mut stats["operator_metrics"]);
+        stats["engine_source"] = self.engine_source();
+        stats["operator_scope"] = operator_scope(self.namespace);
+        stats["classification_scope"] = classification_scope();
+        stats["time_windows"] = time_windows(self.gathered.counted.now);
+        stats["hybrid_migration_view"] = hybrid_migration_view(self.namespace);
+        stats
+    }
+
+    /// Where the numbers would be those of tables that are not there.
+    fn no_numbers(&self) -> Value {
+        json!({
+            "message": self.lacks.message(),
+            "engine_source": self.engine_source(),
+            "operator_scope": operator_scope(self.namespace),
+        })
+    }
+
+    /// Plimsoll reads nothing but v2.
+    fn engine_source(&self) -> Value {
+        let available = self.lacks.required().is_empty();
+        json!({
+            "configured": "v2",
+            "resolved": "v2",
+            "uses_v2": available,
+            "v2_operator_surface_available": available,
+            "status": if available { "v2_pinned" } else { "v2_pinned_unavailable" },
+            "severity": if available { "ok" } else { "error" },
+            "message": self.lacks.message(),
+            "readiness_contract": readiness_contract(),
+            "issues": self.lacks.issues(),
+            "required_tables": self.lacks.required_tables(),
+        })
+    }
+
+    fn engine_source_check(&self) -> Value {
+        let missing = self.lacks.required();
+        json!({
+            "name": "engine_source",
+            "status": if missing.is_empty() { Status::Ok } else { Status::Error },
+            "message": self.lacks.message(),
+            "meta": {
+                "configured": "v2",
+                "resolved": "v2",
+                "uses_v2": missing.is_empty(),
+                "v2_operator_surface_available": missing.is_empty(),
+                "issue_count": missing.len(),
+            },
+        })
+    }
+
+    /// The engine's health inside Waterline's envelope.
+    fn health(&self) -> Value {
+        let mut document = if self.lacks.required().is_empty() {
+            self.checked()
+        } else {
             json!({
-                "name": "engine_source",
-                "status": "ok",
-                "message": "Plimsoll reads the v2 tables.",
-                "meta": {
-                    "configured": "v2",
-                    "resolved": "v2",
-                    "uses_v2": true,
-                    "v2_operator_surface_available": true,
-                    "issue_count": 0,
-                },
-            }),
-        );
+                "generated_at": self.health.generated_at,
+                "status": self.health.status,
+                "healthy": self.health.healthy,
+                "checks": [self.engine_source_check()],
+            })
+        };
+        document["namespace"] = json!(self.namespace);
+        document["operator_scope"] = operator_scope(self.namespace);
+        document["engine_source"] = self.engine_source();
+        document["hybrid_migration_view"] = hybrid_migration_view(self.namespace);
+        document["readiness_contract"] = readiness_contract();
+        document["readiness_issues"] = json!(self.lacks.issues());
+        document["coordination_alerts"] = self.alerts();
+        document
     }
-    if let Some(registered) = &gathered.registered
-        && let Some(Value::Object(more)) =
-            pollers::registrations(registered, namespace, gathered.counted.now, config)
-        && let Some(workers) = document["operator_metrics"]["workers"].as_object_mut()
-    {
-        workers.extend(more);
+
+    /// What the checks found, and what they found it in.
+    fn checked(&self) -> Value {
+        let gathered = self.gathered;
+        let mut document = self.health.document(&gathered.metrics);
+        self.leave_out(&mut document["operator_metrics"]);
+        if let Some(checks) = document.get_mut("checks").and_then(Value::as_array_mut) {
+            checks.insert(0, self.engine_source_check());
+        }
+        let registered = gathered.registered.as_ref();
+        if let Some(registered) = registered
+            && let Some(Value::Object(more)) = pollers::registrations(
+                registered,
+                self.namespace,
+                gathered.counted.now,
+                self.config,
+            )
+            && let Some(workers) = document["operator_metrics"]["workers"].as_object_mut()
+        {
+            workers.extend(more);
+        }
+        let (versioning, drains) = registered.map_or_else(Default::default, |registered| {
+            let versioning = pollers::versioning(registered, gathered.counted.now, self.config);
+            (versioning, pollers::drains(registered))
+        });
+        document["worker_versioning"] = json!(versioning);
+        document["routing_drains"] = json!(drains);
+        document["queue_visibility"] = queue_visibility(gathered, self.namespace);
+        document
     }
-    let (versioning, drains) =
-        gathered
-            .registered
-            .as_ref()
-            .map_or_else(Default::default, |registered| {
-                let versioning = pollers::versioning(registered, gathered.counted.now, config);
-                (versioning, pollers::drains(registered))
-            });
-    document["worker_versioning"] = json!(versioning);
-    document["routing_drains"] = json!(drains);
-    document["namespace"] = json!(namespace);
-    document["operator_scope"] = operator_scope(namespace);
-    document["queue_visibility"] = queue_visibility(gathered, namespace);
-    document["engine_source"] = engine_source();
-    document["hybrid_migration_view"] = hybrid_migration_view(namespace);
-    document["readiness_contract"] = readiness_contract();
-    document["readiness_issues"] = json!([]);
-    document["coordination_alerts"] = alerts(gathered, namespace);
-    document
+
+    /// One alert per check that is not ok, then those of the queues. They change no status.
+    fn alerts(&self) -> Value {
+        let of_check = |check: &Check| {
+            json!({
+                "key": check.name,
+                "source": "health_check",
+                "status": check.status,
+                "category": check.category,
+                "title": check.name.replace('_', " "),
+                "summary": check.message,
+                "details": check.message,
+                "facts": check.data,
+            })
+        };
+        let checks = self.health.checks.iter();
+        let mut alerts: Vec<Value> = checks
+            .filter(|check| check.status != Status::Ok)
+            .map(of_check)
+            .collect();
+        if self.lacks.required().is_empty() {
+            alerts.extend(alerts_of_queues(self.gathered, self.namespace));
+        }
+        Value::Array(alerts)
+    }
 }
 
 /// Why pollers are not known, where they are not.
@@ -316,38 +421,19 @@ fn queue_visibility(gathered: &Gathered, namespace: Option<&str>) -> Value {
     document
 }
 
-/// One alert per check that is not ok, then those of the queues. They change no status.
-fn alerts(gathered: &Gathered, namespace: Option<&str>) -> Value {
-    let of_check = |check: &Check| {
-        json!({
-            "key": check.name,
-            "source": "health_check",
-            "status": check.status,
-            "category": check.category,
-            "title": check.name.replace('_', " "),
-            "summary": check.message,
-            "details": check.message,
-            "facts": check.data,
-        })
-    };
-    let checks = gathered.health.checks.iter();
-    let mut alerts: Vec<Value> = checks
-        .filter(|check| check.status != Status::Ok)
-        .map(of_check)
-        .collect();
+fn alerts_of_queues(gathered: &Gathered, namespace: Option<&str>) -> Vec<Value> {
     match (unavailable(gathered, namespace), namespace) {
-        (None, _) => alerts.extend(queue_alerts(gathered)),
-        (Some(reason), Some(_)) => alerts.push(json!({
+        (None, _) => queue_alerts(gathered),
+        (Some(reason), Some(_)) => vec![json!({
             "key": "queue_visibility_unavailable",
             "source": "queue_visibility",
             "status": "warning",
             "title": "Who polls the queues is not known",
             "summary": reason,
             "details": reason,
-        })),
-        (Some(_), None) => {}
+        })],
+        (Some(_), None) => Vec::new(),
     }
-    Value::Array(alerts)
 }
 
 /// What is the matter with each queue by itself.

@@ -16,7 +16,11 @@ use crate::{
     db,
     durable::{
         collect::Gathered,
-        metrics::{OperatorMetrics, health::Status},
+        metrics::{
+            OperatorMetrics,
+            ground::Lacks,
+            health::{Health, Status},
+        },
         store::metrics::{FailingType, Sections, TaskCounts},
         stored::Stamp,
     },
@@ -123,23 +127,34 @@ pub(super) fn seconds(ms: i64) -> f64 {
     ms.max(0) as f64 / 1e3
 }
 
-/// The fleet's families, written once per pass.
-pub fn fleet(gathered: &Gathered) -> String {
+/// The fleet's families, written once per pass; of tables that are not there, none but the check
+/// that says so.
+pub fn fleet(gathered: &Gathered, health: &Health, lacks: &Lacks) -> String {
     let mut out = Exposition::of_namespace(gathered.counted.namespace.as_deref());
+    if lacks.required().is_empty() {
+        numbers(&mut out, gathered, lacks);
+    }
+    checks(&mut out, health);
+    out.into_text()
+}
+
+fn numbers(out: &mut Exposition, gathered: &Gathered, lacks: &Lacks) {
     let metrics = &gathered.metrics;
-    runs(&mut out, gathered);
-    tasks(&mut out, gathered);
-    activities(&mut out, gathered);
+    runs(out, gathered);
+    tasks(out, gathered);
+    activities(out, gathered);
     // Of one namespace the engine's repair knows nothing; a 0 would say there is nothing to do.
     if gathered.counted.namespace.is_none() {
-        repair(&mut out, metrics);
+        repair(out, metrics);
     }
-    schedules(&mut out, metrics);
-    workers(&mut out, gathered);
-    projections(&mut out, gathered);
-    history(&mut out, metrics);
-    super::queue_series::write(&mut out, gathered);
-    failing_types(&mut out, gathered);
+    if !lacks.schedules() {
+        schedules(out, metrics);
+    }
+    workers(out, gathered);
+    projections(out, gathered);
+    history(out, metrics);
+    super::queue_series::write(out, gathered);
+    failing_types(out, gathered);
     out.family(
         "durable_workflow_scrape_section_duration_seconds",
         Kind::Gauge,
@@ -148,12 +163,15 @@ pub fn fleet(gathered: &Gathered) -> String {
     for (section, took) in &gathered.sections {
         out.sample(&[("section", section)], took.as_secs_f64());
     }
+}
+
+fn checks(out: &mut Exposition, health: &Health) {
     out.family(
         "durable_workflow_health_status",
         Kind::Gauge,
         "Health checks: 0 ok, 1 warning, 2 error.",
     );
-    for check in &gathered.health.checks {
+    for check in &health.checks {
         let value = match check.status {
             Status::Ok => 0_i64,
             Status::Warning => 1,
@@ -161,7 +179,6 @@ pub fn fleet(gathered: &Gathered) -> String {
         };
         out.sample(&[("check", check.name)], value);
     }
-    out.into_text()
 }
 
 const STATUSES: [&str; 7] = [

@@ -29,13 +29,13 @@ use self::{
 use crate::{
     durable::{
         collect::Gathered,
-        metrics::health::{Check, Status},
+        metrics::health::{Check, Health, Status},
         store::metrics::sweep,
         stored::Stamp,
     },
     run::tag::{Mark, Tag, Tone},
     web::{
-        collector::{Latest, Standing},
+        collector::{Collector, Latest, Standing},
         error::AppError,
         filters,
         format::{self, Moment, number},
@@ -60,6 +60,8 @@ struct OverviewPart {
 
 struct Body {
     status: Tag,
+    /// In its place once nobody answers.
+    lost: Tag,
     /// "2 of 12 checks need a look"
     checks_line: String,
     namespace: Option<String>,
@@ -67,6 +69,10 @@ struct Body {
     measured: Moment,
     age_ms: i64,
     failing: Option<FailingView>,
+    /// Which of the engine's tables are not there, and what to do.
+    lacking: Option<String>,
+    /// What to say where nothing needs attention.
+    quiet: (&'static str, &'static str),
     tiles: Vec<Tile>,
     attention: Vec<Item>,
     checks: Vec<CheckView>,
@@ -98,7 +104,7 @@ pub async fn show(State(app): State<App>, layout: Layout) -> Result<Response, Ap
     let layout = layout.title("Overview").at(Nav::Overview);
     let collector = app.collector()?;
     let (latest, standing) = collector.latest(false).await?;
-    let body = body(&layout, &latest, &standing, collector.pace(&latest));
+    let body = body(&layout, &latest, &standing, collector);
     let html = if layout.partial {
         OverviewPart { body }.render()
     } else {
@@ -108,19 +114,13 @@ pub async fn show(State(app): State<App>, layout: Layout) -> Result<Response, Ap
     Ok(Html(html).into_response())
 }
 
-fn body(layout: &Layout, latest: &Latest, standing: &Standing, pace: Duration) -> Body {
-    let gathered = &latest.gathered;
+fn body(layout: &Layout, latest: &Latest, standing: &Standing, collector: &Collector) -> Body {
+    let (gathered, health) = (&*latest.gathered, &latest.health);
     let namespace = gathered.counted.namespace.clone();
-    let not_ok = |check: &&Check| check.status != Status::Ok;
-    let looks = gathered.health.checks.iter().filter(not_ok).count();
-    let all = gathered.health.checks.len();
     Body {
-        status: status_tag(gathered.health.status),
-        checks_line: match looks {
-            0 => format!("all {all} checks are fine"),
-            1 => format!("1 of {all} checks needs a look"),
-            n => format!("{n} of {all} checks need a look"),
-        },
+        status: status_tag(health.status),
+        lost: Tag::new("not known", Tone::Attn, Mark::Question),
+        checks_line: checks_line(health),
         measured: layout.moment(latest.at),
         age_ms: crate::web::api::metrics::age_ms(layout.now, latest.at),
         failing: standing.failing.as_ref().map(|failing| {
@@ -131,9 +131,14 @@ fn body(layout: &Layout, latest: &Latest, standing: &Standing, pace: Duration) -
                 since: layout.moment(failing.since),
             }
         }),
+        lacking: collector
+            .lacks()
+            .engine_source()
+            .map(|check| check.message.into_owned()),
+        quiet: quiet(health.status),
         tiles: tiles(layout, gathered),
-        attention: attention(layout, gathered),
-        checks: gathered.health.checks.iter().map(check_view).collect(),
+        attention: attention(layout, gathered, health),
+        checks: health.checks.iter().map(check_view).collect(),
         chart: Chart::of(&gathered.dashboard.fleet_trends_series, layout.zone),
         failures: bars(gathered.counted.failures.iter().map(|group| {
             let tag = Tag::failure_category(group.failure_category.as_deref());
@@ -145,8 +150,34 @@ fn body(layout: &Layout, latest: &Latest, standing: &Standing, pace: Duration) -
         workers: workers(layout, gathered),
         workers_line: workers_line(gathered),
         limits: limits(layout, gathered),
-        coverage: coverage(layout, gathered, pace),
+        coverage: coverage(layout, gathered, collector.pace(latest)),
         namespace,
+    }
+}
+
+fn checks_line(health: &Health) -> String {
+    let not_ok = |check: &&Check| check.status != Status::Ok;
+    let looks = health.checks.iter().filter(not_ok).count();
+    match (looks, health.checks.len()) {
+        (0, all) => format!("all {all} checks are fine"),
+        // Without the engine's tables there is no other.
+        (1, 1) => "nothing else can be checked".to_owned(),
+        (1, all) => format!("1 of {all} checks needs a look"),
+        (n, all) => format!("{n} of {all} checks need a look"),
+    }
+}
+
+/// Not every check that is not ok is about a run.
+fn quiet(status: Status) -> (&'static str, &'static str) {
+    match status {
+        Status::Ok => (
+            "Nothing needs a look",
+            "Runs that are stuck, slow or failing are named here.",
+        ),
+        Status::Warning | Status::Error => (
+            "No run needs a look",
+            "What the checks found is named under Health.",
+        ),
     }
 }
 

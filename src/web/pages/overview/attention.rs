@@ -1,8 +1,16 @@
-//! What needs a look; each item leads to the list of exactly those runs.
+//! What needs a look; each item leads to the list of exactly those runs, or where it is not about
+//! runs to the part of the page that has it.
 
-use super::{age, runs_href};
+use super::{age, runs_href, status_tag};
 use crate::{
-    durable::{collect::Gathered, metrics::dashboard::AlertKind, store::runs::Attention},
+    durable::{
+        collect::Gathered,
+        metrics::{
+            dashboard::AlertKind,
+            health::{Health, Status},
+        },
+        store::{metrics::NearLimit, runs::Attention},
+    },
     run::tag::{Mark, Tag, Tone},
     web::{format::number, layout::Layout},
 };
@@ -15,7 +23,123 @@ pub(super) struct Item {
     pub note: String,
 }
 
-pub(super) fn attention(layout: &Layout, gathered: &Gathered) -> Vec<Item> {
+pub(super) fn attention(layout: &Layout, gathered: &Gathered, health: &Health) -> Vec<Item> {
+    let mut items = errors(health);
+    items.extend(open_runs(layout, gathered));
+    items.extend(late_work(gathered));
+    items.extend(alerts(layout, gathered));
+    items.extend(near_limits(gathered));
+    items
+}
+
+/// Checks that say error: work may stand still for what no run shows.
+fn errors(health: &Health) -> Vec<Item> {
+    let checks = health.checks.iter();
+    checks
+        .filter(|check| check.status == Status::Error)
+        .map(|check| Item {
+            tag: status_tag(check.status),
+            href: "#health".to_owned(),
+            text: check.message.to_string(),
+            count: 1,
+            note: String::new(),
+        })
+        .collect()
+}
+
+/// Tasks, activities and schedules past their time.
+fn late_work(gathered: &Gathered) -> Vec<Item> {
+    let metrics = &gathered.metrics;
+    let (tasks, activities) = (&metrics.tasks.counts, &metrics.activities.counts);
+    let item = |tag, href: &str, count, text, oldest| Item {
+        tag,
+        href: href.to_owned(),
+        text,
+        count,
+        note: age(gathered, oldest).unwrap_or_default(),
+    };
+    let late = |label| Tag::new(label, Tone::Late, Mark::Clock);
+    let counted = |n: i64, one: &str, many: &str| match n {
+        1 => format!("1 {one}"),
+        n => format!("{} {many}", number(n)),
+    };
+    // By reason, because a task with two of them counts twice in the sum.
+    let reasons: Vec<_> = [
+        ("lease expired", tasks.lease_expired),
+        ("dispatch failed", tasks.dispatch_failed),
+        ("dispatch overdue", tasks.dispatch_overdue),
+        ("claim failed", tasks.claim_failed),
+    ]
+    .into_iter()
+    .filter(|(_, n)| *n > 0)
+    .map(|(reason, n)| format!("{reason} {}", number(n)))
+    .collect();
+    let (overdue, missed) = (activities.timeout_overdue, metrics.schedules.counts.missed);
+    let mut items = vec![
+        item(
+            Tag::new("tasks", Tone::Attn, Mark::Exclamation),
+            "#backlog",
+            metrics.tasks.unhealthy,
+            format!("Tasks in trouble: {}", reasons.join(", ")),
+            metrics.tasks.oldest_unhealthy_at,
+        ),
+        item(
+            late("deadline"),
+            "#backlog",
+            overdue,
+            counted(
+                overdue,
+                "activity is past a deadline",
+                "activities are past a deadline",
+            ),
+            activities.oldest_timeout_overdue_at,
+        ),
+        item(
+            late("schedule"),
+            "#oldest",
+            missed,
+            counted(
+                missed,
+                "schedule is past its time",
+                "schedules are past their time",
+            ),
+            metrics.schedules.counts.oldest_overdue_at,
+        ),
+    ];
+    items.retain(|item| item.count > 0);
+    items
+}
+
+/// One per limit that runs come near.
+fn near_limits(gathered: &Gathered) -> Vec<Item> {
+    let limits = gathered.metrics.structural_limits.kinds();
+    let item = |near: &NearLimit| {
+        let (_, limit) = *limits.iter().find(|(kind, _)| *kind == near.kind)?;
+        let fullest = near.runs.first()?.open.saturating_mul(100) / limit.max(1);
+        let kind = near.kind.replace('_', " ");
+        let text = match (near.runs.len(), near.more) {
+            (1, false) => format!("1 run at {fullest} % of {kind}"),
+            (n, false) => format!("{n} runs near {kind}, the fullest at {fullest} %"),
+            (n, true) => format!("more than {n} runs near {kind}, the fullest at {fullest} %"),
+        };
+        Some(Item {
+            tag: Tag::new("limit", Tone::Attn, Mark::Exclamation),
+            href: "#limits".to_owned(),
+            text,
+            count: i64::try_from(near.runs.len()).unwrap_or(i64::MAX),
+            note: String::new(),
+        })
+    };
+    gathered
+        .counted
+        .near_limits
+        .iter()
+        .filter_map(item)
+        .collect()
+}
+
+/// Open runs that cannot go on.
+fn open_runs(layout: &Layout, gathered: &Gathered) -> Vec<Item> {
     let metrics = &gathered.metrics;
     let runs = &metrics.runs.counts;
     // The engine writes these states of open runs only, but counts them wherever they stand.
@@ -69,6 +193,14 @@ pub(super) fn attention(layout: &Layout, gathered: &Gathered) -> Vec<Item> {
         },
     ];
     items.retain(|item| item.count > 0);
+    items
+}
+
+/// The engine's own five rules.
+fn alerts(layout: &Layout, gathered: &Gathered) -> Vec<Item> {
+    let list =
+        |attention: Attention| runs_href(layout, gathered, &[("attention", attention.word())]);
+    let mut items = Vec::new();
     for alert in &gathered.dashboard.needs_attention.alerts {
         let (label, tone, mark, href) = match alert.kind {
             AlertKind::StuckWorkers => ("workers", Tone::Attn, Mark::Clock, "#workers".to_owned()),
