@@ -9,6 +9,7 @@ pub mod config;
 pub mod db;
 pub mod demo;
 pub mod durable;
+pub mod length;
 pub mod run;
 pub mod web;
 pub mod zone;

@@ -11,6 +11,7 @@ use plimsoll::{
         page,
         payload::avro::{self, Value},
         projection::{Context, Projected, detail::detail, diagnosis, drift, notices::notices},
+        repair::Mode,
         store::{
             past::History,
             schema,
@@ -88,6 +89,7 @@ pub fn bundle(data: &[u8]) {
     });
     page::page(
         &projected,
+        Mode::Direct,
         &page::story(&projected),
         &Asked::default(),
         Range::default(),

@@ -32,14 +32,22 @@ const callsForRepair = ({ is_current_run: current, is_terminal: over, plimsoll: 
   (recomputed.liveness_state === 'repair_needed' ||
     (recomputed.liveness_state === 'workflow_replay_blocked' && recomputed.replay_blocked_task));
 
-test('the control stands exactly where the rule calls for a repair', { timeout: 300_000 }, () =>
+/** What the plan has against one that is called for. */
+const refused = async (base, situation) => {
+  const page = await (await fetch(`${address(base, situation)}/repair`)).text();
+  return page.match(/No repair <code>([a-z_]+)</)?.[1];
+};
+
+test('the control stands exactly where a repair is called for and would be done', { timeout: 300_000 }, () =>
   demo.withPage({}, async (page, base) => {
     let offered = 0;
     for (const [name, situation] of situations) {
       const told = await fetch(address(`${base}/api`, situation));
-      const allowed = callsForRepair(await told.json());
+      const why = await refused(base, situation);
+      const allowed = callsForRepair(await told.json()) && !why;
       await page.goto(address(base, situation));
       assert.equal(await offer(page).count(), allowed ? 1 : 0, name);
+      if (!allowed) assert.match(await run.repair(page).innerText(), new RegExp(`No repair ${why}\\b`), name);
       offered += allowed ? 1 : 0;
     }
     assert.ok(offered >= 15, `${offered} situations call for a repair`);

@@ -94,6 +94,25 @@ test('events are filtered by failure and by text', () =>
     await page.waitForURL(/at=10#event-10$/);
   }));
 
+test('another failure is offered only where there may be one', () =>
+  demo.withPage({}, async (page, base) => {
+    const links = () => page.locator('#history').getByRole('link', { name: / failure$/ }).allInnerTexts();
+    await run.open(page, base, 'ord-48303');
+    assert.deepEqual(await links(), []);
+    await run.open(page, base, 'ord-48301');
+    assert.deepEqual(await links(), ['Earlier failure']);
+  }));
+
+test('an exception that a task could not restore says so and leads to the task', () =>
+  demo.withPage({}, async (page, base) => {
+    await run.open(page, base, 'ord-48071');
+    const exceptions = run.section(page, 'Exceptions');
+    await exceptions.getByText('Trace, cause and replay').click();
+    assert.match(await exceptions.innerText(), /blocked\s+Replay is blocked: the deployed code has no exception class App\\Legacy\\OrderRejected/);
+    await exceptions.getByRole('link', { name: 'The task that is blocked' }).click();
+    await page.waitForURL(/#task-/);
+  }));
+
 test('a payload can be copied and kept', () =>
   demo.withPage({}, async (page, base) => {
     await run.open(page, base, 'ord-48301');
@@ -148,7 +167,7 @@ for (const theme of ['light', 'dark']) {
   test(`the history page is accessible in the ${theme} theme`, () =>
     demo.withPage({ theme }, async (page, base) => {
       await run.open(page, base, 'ord-48301');
-      await page.getByRole('link', { name: 'Later failure' }).click();
+      await page.getByRole('link', { name: 'Earlier failure' }).click();
       await page.waitForURL(/history/);
       await page.locator('table.hist').waitFor();
       await axe(page);

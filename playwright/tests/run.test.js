@@ -53,13 +53,16 @@ test('every situation of the catalogue is explained on its page', { timeout: 300
       }
 
       const repair = tidy(await run.repair(page).innerText());
-      assert.match(repair, /^(Repair: called for repair_needed (Not before [-\d]+ [:\d]+ UTC · )?Preview and repair|No repair [a-z_]+ \S.*\.)$/, name);
+      assert.match(repair, /^(Repair: called for repair_needed Preview and repair|No repair [a-z_]+ (Not before [-\d]+ [:\d]+ UTC\. )?\S.*\.)$/, name);
 
       const units = json.activities.length + json.waits.length;
       if (units <= 60) {
         const drawn = (await run.bars(page)).filter((title) => /^Try \d/.test(title));
         const begun = json.activities.flatMap(({ attempts }) => attempts).filter((attempt) => attempt.started_at);
-        const ahead = json.plimsoll.retries.flatMap(({ retry }) =>
+        // No try comes of an activity whose task is gone.
+        const gone = json.tasks.filter((task) => task.task_missing).map((task) => task.activity_execution_id);
+        const coming = json.plimsoll.retries.filter((one) => !gone.includes(one.activity_execution_id));
+        const ahead = coming.flatMap(({ retry }) =>
           retry.ahead.filter((next) => next.at && !next.reason_cut).slice(0, 4));
         assert.equal(drawn.filter((title) => !/: ahead/.test(title)).length, begun.length, `${name}: attempts`);
         assert.equal(drawn.length - begun.length, ahead.length, `${name}: tries ahead`);
@@ -121,6 +124,8 @@ test('what was due, timed out or was left open is drawn as that', () =>
       ['failed-activity-timeout', /^Try 1: timed out \(start to close\)/],
       ['failed-execution-timeout', /^still open when the run closed, 03:00:00 to 04:00:04, 1 h/],
       ['lease-expired-activity', /^Try 1: its lease ran out/],
+      ['retry-task-lost', /^waits, but its task is gone: no worker can take it, 11:34:40 to 12:00:00/],
+      ['timer-row-and-task-lost', /^pending, but its task is gone: nothing fires it/],
     ]) {
       const { instance, id } = situations.get(name);
       await page.goto(`${base}/instances/${encodeURIComponent(instance)}/runs/${id}`);

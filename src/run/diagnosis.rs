@@ -32,6 +32,9 @@ pub struct Citation {
     pub id: String,
     /// What the row shows.
     pub shows: String,
+    /// The moment it shows, for a page to write in its zone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<DateTime<Utc>>,
     /// Where the page shows the row.
     #[serde(skip)]
     pub anchor: Option<String>,

@@ -28,11 +28,11 @@ pub struct Exception {
     pub code: Option<String>,
     /// `ChargeCard.php:58`.
     pub place: Option<String>,
-    /// The whole path of the same.
+    /// The whole path of the same, with the line.
     pub path: Option<String>,
     pub at: Option<DateTime<Utc>>,
     /// The limit that was hit: kind, value and ceiling.
-    pub limit: Option<String>,
+    pub limit: Option<Limit>,
     pub replay: Replay,
     pub facts: Vec<Fact>,
     pub causes: Vec<Cause>,
@@ -47,11 +47,33 @@ impl Anchored for Exception {
     }
 }
 
+/// A structural limit that was hit; what is not told is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limit {
+    pub kind: String,
+    pub value: Option<i64>,
+    pub most: Option<i64>,
+    /// The numbers are bytes.
+    pub of_bytes: bool,
+}
+
+impl Limit {
+    /// Both in bytes, where they are that and both are told.
+    pub fn sizes(&self) -> Option<(u64, u64)> {
+        let size = |n: Option<i64>| u64::try_from(n?).ok();
+        size(self.value)
+            .zip(size(self.most))
+            .filter(|_| self.of_bytes)
+    }
+}
+
 /// How replay will restore it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replay {
     pub tag: Tag,
     pub words: String,
+    /// The task that could not restore it.
+    pub task: Option<RowRef>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,10 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::tag::{Tag, Tone};
+use super::{
+    fact::Said,
+    tag::{Tag, Tone},
+};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Head {
@@ -65,13 +68,13 @@ pub struct Neighbour {
     pub run_id: String,
 }
 
-/// Whether the durable state calls for repair, and the rule's own word for why not.
+/// Whether a repair would be done, and the rule's own word for why not.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Repair {
     pub called_for: bool,
     pub code: String,
     pub words: String,
-    /// Until when a repair would still be refused: the engine tries by itself.
+    /// Until when it would still be refused, where time alone changes that.
     pub not_before: Option<DateTime<Utc>>,
 }
 
@@ -80,6 +83,14 @@ pub struct Notice {
     pub tone: Tone,
     pub title: String,
     pub text: String,
-    /// What it rests on: a name, then a value each for what is stored and what is true now.
-    pub facts: Vec<(String, String, String)>,
+    /// What it rests on.
+    pub facts: Vec<Differs>,
+}
+
+/// A column whose stored value is not what is true now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Differs {
+    pub name: &'static str,
+    pub stored: Said,
+    pub now: Said,
 }

@@ -18,8 +18,8 @@ pub struct ListRow {
     pub duration: Option<TimeDelta>,
     /// What an open run waits for, or how a closed one ended.
     pub note: Option<String>,
-    /// When the wait ends by itself.
-    pub until: Option<DateTime<Utc>>,
+    /// When the wait ends by itself, and what that moment is.
+    pub until: Option<(&'static str, DateTime<Utc>)>,
     /// What deserves a look, most urgent first.
     pub attention: Vec<Tag>,
     /// Whether a repair is offered.

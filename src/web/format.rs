@@ -1,7 +1,10 @@
 //! How numbers, times and ids are written on a page. Pure: the clock and the zone are
 //! arguments, and the examples are the specification.
 
-use crate::zone::Zone;
+use crate::{
+    length::{of_seconds, units},
+    zone::Zone,
+};
 use chrono::{DateTime, SecondsFormat, SubsecRound as _, TimeDelta, Utc};
 
 /// A length of time in its two largest units.
@@ -36,7 +39,7 @@ pub fn duration(length: TimeDelta) -> String {
                 rest => format!("{}.{rest} s", tenths / 10),
             }
         }
-        seconds => two_units(seconds),
+        seconds => of_seconds(seconds),
     }
 }
 
@@ -79,24 +82,6 @@ pub fn elapsed(length: TimeDelta, step: TimeDelta) -> String {
     }
 }
 
-/// The largest unit of a number of seconds, its size, its name, and that of the next one.
-fn units(seconds: i64) -> (i64, &'static str, i64, &'static str) {
-    match seconds {
-        86_400.. => (86_400, "d", 3_600, "h"),
-        3_600.. => (3_600, "h", 60, "m"),
-        60.. => (60, "m", 1, "s"),
-        _ => (1, "s", 1, "s"),
-    }
-}
-
-fn two_units(seconds: i64) -> String {
-    let (large, large_name, small, small_name) = units(seconds);
-    match seconds % large / small {
-        0 => format!("{} {large_name}", seconds / large),
-        rest => format!("{} {large_name} {rest} {small_name}", seconds / large),
-    }
-}
-
 /// How far a moment is from now. The second unit is dropped once the first says enough, and
 /// rounded into it.
 ///
@@ -128,7 +113,7 @@ pub fn relative(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
             let (large, name, ..) = units(s);
             format!("{} {name}", s / large)
         }
-        s => two_units(s),
+        s => of_seconds(s),
     };
     if seconds < 0 {
         format!("{length} ago")

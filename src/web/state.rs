@@ -144,6 +144,13 @@ impl App {
         })
     }
 
+    /// How a repair would be done; a copy that does none shows what another would do.
+    pub fn repair_mode(&self) -> Mode {
+        self.repairs
+            .as_ref()
+            .map_or(Mode::Direct, |repairs| repairs.mode)
+    }
+
     /// The database, for a page that cannot be without one.
     pub fn db(&self) -> Result<&Db, AppError> {
         self.db.as_ref().ok_or_else(|| AppError::Unavailable {

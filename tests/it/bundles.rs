@@ -17,6 +17,7 @@ use plimsoll::{
         export::{SigningKey, stream, verify::Seal},
         page,
         projection::{Context, Projected},
+        repair::Mode,
     },
     run::{timeline::draw::Range, window::Asked},
     web::{
@@ -59,6 +60,7 @@ fn shown(text: &[u8]) -> Option<Kept> {
     });
     let page = page::page(
         &projected,
+        Mode::Direct,
         &page::story(&projected),
         &Asked::default(),
         Range::default(),

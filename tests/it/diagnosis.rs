@@ -35,7 +35,10 @@ on_every_database! {
             let projected = Projected::of(Context { snapshot: &run, now, config: &config });
             let diagnosis = diagnose(&projected);
             assert!(!diagnosis.evidence.is_empty(), "{} cites nothing", situation.name);
-            let evidence: Vec<&str> = diagnosis.evidence.iter().map(|row| row.shows.as_str()).collect();
+            let evidence: Vec<String> = diagnosis.evidence.iter().map(|row| match row.at {
+                Some(at) => format!("{} {}", row.shows, when(Some(at))),
+                None => row.shows.clone(),
+            }).collect();
             writeln!(
                 told,
                 "{}\n    {}: {}\n    {}\n    {:?} acts; since {}, until {}\n    [{}]",

@@ -124,7 +124,7 @@ on_every_database! {
             let config = in_mode(&serde_json::json!({}), mode);
             let judged = Judged { clock: Clock::Frozen(now()), config: &config };
             let plan = repair::preview(&db.read_only, judged, &situation.run_id, Goal::Asked(&request)).await.expect("a plan");
-            assert!(plan.words.will[0].contains(promise), "{mode}: {:?}", plan.words);
+            assert!(plan.words.will[0].words.contains(promise), "{mode}: {:?}", plan.words);
             let needs = plan.words.needs.iter().any(|need| need.contains("must publish the task"));
             assert_eq!(needs, publishing, "{mode}: {:?}", plan.words);
         }

@@ -242,6 +242,20 @@ on_every_database! {
         assert_eq!(report.selected_total_candidates, 0);
     }
 
+    async fn a_run_past_its_deadline_that_gets_its_task_back_needs_no_other(db: TestDb) {
+        let config = EngineConfig::defaults();
+        let judged = Judged { clock: Clock::Frozen(now()), config: &config };
+        herd::lay_out(&db, "signal-task-lost", now(), 1).await;
+        script(&db, "update {workflow_runs} set run_deadline_at = '2026-11-15 02:00:00.000000'").await;
+        for dry_run in [true, false] {
+            let asked = Asked { dry_run, ..Asked::default() };
+            let report = pass::pass(&db.writable, judged, &asked).await.expect("a pass");
+            assert_eq!(report.repaired_missing_tasks, 1, "{report:?}");
+            assert_eq!(report.deadline_expired_candidates, 0, "{report:?}");
+            assert_eq!(report.plimsoll.refused, [], "{report:?}");
+        }
+    }
+
     async fn what_a_pass_leaves_alone_does_not_hold_up_what_it_repairs(db: TestDb) {
         let tables: Vec<_> = schema::tables().iter().map(|table| table.name).collect();
         for (candidates, inert, mode, in_need) in [

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 
-use super::payloads;
+use super::{gone::Gone, payloads};
 use crate::{
     durable::{
         projection::{
@@ -38,7 +38,10 @@ pub fn activities(p: &Projected<'_>, asked: &Asked, ahead: bool) -> shown::Activ
     Section::new(window, ahead, |stretch| {
         let rows = stretch.of(&p.activities);
         let errors = errors(p, rows);
-        let rows = rows.iter().map(|activity| row(p, activity, &errors));
+        let gone = Gone::of(p);
+        let rows = rows
+            .iter()
+            .map(|activity| row(p, activity, &errors, gone.activity(&activity.id)));
         rows.collect()
     })
 }
@@ -76,7 +79,12 @@ fn errors(p: &Projected<'_>, rows: &[Activity<'_>]) -> Errors {
     errors
 }
 
-fn row(p: &Projected<'_>, activity: &Activity, errors: &Errors) -> shown::Activity {
+fn row(
+    p: &Projected<'_>,
+    activity: &Activity,
+    errors: &Errors,
+    without_task: bool,
+) -> shown::Activity {
     let state = retry_state(p.cx, activity);
     let max = state.as_ref().and_then(|state| state.max_attempts);
     let left_out = activity.attempts.len().saturating_sub(ATTEMPTS);
@@ -115,7 +123,11 @@ fn row(p: &Projected<'_>, activity: &Activity, errors: &Errors) -> shown::Activi
         closed: activity.closed_at,
         took: length(activity.started_at, activity.closed_at),
         retry: state.as_ref().and_then(retry),
-        notes: notes(p.cx.now, activity, state.as_ref()),
+        notes: without_task
+            .then(no_task)
+            .into_iter()
+            .chain(notes(p.cx.now, activity, state.as_ref()))
+            .collect(),
         list: activity
             .attempts
             .iter()
@@ -211,6 +223,13 @@ fn retry(state: &RetryState) -> Option<shown::Retry> {
             .and_then(TimeDelta::try_seconds),
         due: scheduled.retry_available_at,
     })
+}
+
+fn no_task() -> shown::Note {
+    shown::Note {
+        words: "Its task is gone: no worker can take it before a repair puts it back.".into(),
+        at: None,
+    }
 }
 
 fn notes(now: DateTime<Utc>, activity: &Activity, state: Option<&RetryState>) -> Vec<shown::Note> {

@@ -25,11 +25,6 @@ pub fn commands(p: &Projected<'_>, asked: &Asked, ahead: bool) -> shown::Command
 
 fn row(command: &Command) -> shown::Command {
     let caller = &command.caller;
-    let principal = match (&caller.principal_label, &caller.principal_id) {
-        (Some(label), Some(id)) if label != id => Some(format!("{label} ({id})")),
-        (Some(name), _) | (None, Some(name)) => Some(name.clone()),
-        (None, None) => None,
-    };
     let workflow = caller.context.workflow.as_ref();
     let intake = caller.context.intake.as_ref();
     let request = match (&caller.request_method, &caller.request_path) {
@@ -54,7 +49,7 @@ fn row(command: &Command) -> shown::Command {
             .or(command.outcome.as_ref())
             .map(|outcome| outcome.replace('_', " ")),
         reason: command.reason.clone(),
-        principal: principal.or_else(|| caller.caller_label.clone()),
+        principal: caller.principal().or_else(|| caller.caller_label.clone()),
         source: command.source.clone(),
         at: command
             .accepted_at

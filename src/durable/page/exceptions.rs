@@ -10,6 +10,7 @@ use crate::{
         projection::{
             Projected,
             activities::Activity,
+            blocked_exception::Block,
             exception::{ExceptionPayload, Resolution, ResolutionSource},
             failures::Failure,
             trace::{Frame, owned},
@@ -34,6 +35,9 @@ const PROPERTY: usize = 512;
 const PROPERTIES: usize = 12;
 /// Most characters of a message that stand in the page.
 const MESSAGE: usize = 2_000;
+
+/// Structural limits that are counted in bytes; the others that are named sizes count things.
+const OF_BYTES: [&str; 3] = ["payload_size", "memo_size", "search_attribute_size"];
 
 /// A failure, or a try that failed and was made again.
 enum Entry<'p> {
@@ -76,9 +80,10 @@ pub fn exceptions(
         entries.iter().position(|entry| entry.anchor() == at)
     });
     let names = Names::of(p, places);
+    let blocks = Block::all(p);
     Section::new(window, ahead, |stretch| {
         let rows = stretch.of(&entries).iter().map(|entry| match entry {
-            Entry::Failure(failure) => of_failure(failure, &names),
+            Entry::Failure(failure) => of_failure(failure, &names, &blocks),
             Entry::Retried(event) => of_retry(event, &names),
         });
         rows.collect()
@@ -151,8 +156,12 @@ impl<'p, 'q> Names<'p, 'q> {
     }
 }
 
-fn of_failure(failure: &Failure, names: &Names<'_, '_>) -> shown::Exception {
+fn of_failure(failure: &Failure, names: &Names<'_, '_>, blocks: &[Block]) -> shown::Exception {
     let thrown = &failure.exception_payload;
+    let class = failure.exception_class.as_deref();
+    let blocked = blocks
+        .iter()
+        .find(|block| block.is_about(class, failure.exception_type.as_deref()));
     let mut marks = Vec::new();
     if failure.non_retryable {
         marks.push(Tag::non_retryable());
@@ -168,13 +177,13 @@ fn of_failure(failure: &Failure, names: &Names<'_, '_>) -> shown::Exception {
         marks.push(Tag::row_only(failure.history_authority));
     }
     let limit = failure.by_event.as_ref().and_then(|told| {
-        let kind = told.structural_limit_kind.as_deref()?;
-        let number = |n: Option<i64>| n.map_or_else(|| "?".into(), |n| n.to_string());
-        Some(format!(
-            "{kind}: {} of at most {}",
-            number(told.structural_limit_value),
-            number(told.structural_limit_configured),
-        ))
+        let kind = told.structural_limit_kind.clone()?;
+        Some(shown::Limit {
+            of_bytes: OF_BYTES.contains(&kind.as_str()),
+            kind,
+            value: told.structural_limit_value,
+            most: told.structural_limit_configured,
+        })
     });
     shown::Exception {
         anchor: anchor("failure", &failure.id),
@@ -193,10 +202,13 @@ fn of_failure(failure: &Failure, names: &Names<'_, '_>) -> shown::Exception {
         alias: failure.exception_type.clone(),
         code: (failure.code != 0).then(|| failure.code.to_string()),
         place: place(failure.file.as_deref(), failure.line),
-        path: failure.file.clone().filter(|file| !file.is_empty()),
+        path: path(failure.file.as_deref(), failure.line),
         at: failure.created_at,
         limit,
-        replay: replay(&failure.resolution, failure.exception_class.as_deref()),
+        replay: match blocked {
+            Some(block) => blocked_by(block, names.places),
+            None => replay(&failure.resolution, class),
+        },
         facts: Facts::default()
             .code("Failure id", Some(&failure.id))
             .code("Source", failure.source_kind.as_deref())
@@ -211,7 +223,11 @@ fn of_failure(failure: &Failure, names: &Names<'_, '_>) -> shown::Exception {
             .list(),
         causes: causes(thrown),
         properties: properties(&thrown.properties, thrown.details.as_ref()),
-        trace: trace(&thrown.trace, failure.trace_preview.as_deref()),
+        trace: trace(
+            &thrown.trace,
+            failure.file.as_deref(),
+            failure.trace_preview.as_deref(),
+        ),
     }
 }
 
@@ -251,12 +267,13 @@ fn of_retry(event: &HistoryEvent, names: &Names<'_, '_>) -> shown::Exception {
         alias: thrown.exception_type.clone(),
         code: (thrown.code != 0).then(|| thrown.code.to_string()),
         place: place(thrown.file.as_deref(), thrown.line),
-        path: thrown.file.clone(),
+        path: path(thrown.file.as_deref(), thrown.line),
         at: event.time(),
         limit: None,
         replay: shown::Replay {
             tag: Tag::new("not replayed", Tone::Wait, Mark::Dot).outlined(),
             words: "Retried outside the workflow's code: replay does not see it.".into(),
+            task: None,
         },
         facts: Facts::default()
             .code("Attempt id", told.retry_after_attempt_id.as_deref())
@@ -267,7 +284,24 @@ fn of_retry(event: &HistoryEvent, names: &Names<'_, '_>) -> shown::Exception {
             .list(),
         causes: causes(&thrown),
         properties: properties(&thrown.properties, thrown.details.as_ref()),
-        trace: trace(&thrown.trace, None),
+        trace: trace(&thrown.trace, thrown.file.as_deref(), None),
+    }
+}
+
+/// What a task ran into is no guess.
+fn blocked_by(block: &Block, places: &Places<'_>) -> shown::Replay {
+    let tag = Tag::new("blocked", Tone::Halt, Mark::Lock).outlined();
+    shown::Replay {
+        tag: match &block.source {
+            Some(source) => tag.titled(format!("exception_resolution_source {source}")),
+            None => tag,
+        },
+        words: format!(
+            "Replay is blocked: {}. {}, then repair.",
+            block.why(),
+            block.remedy()
+        ),
+        task: Some(places.task(&block.task_id, "The task that is blocked".to_owned())),
     }
 }
 
@@ -316,10 +350,11 @@ fn replay(resolution: &Resolution, class: Option<&str>) -> shown::Replay {
             resolution.exception_resolution_source.as_str()
         )),
         words,
+        task: None,
     }
 }
 
-fn trace(frames: &[Frame], preview: Option<&str>) -> shown::Trace {
+fn trace(frames: &[Frame], thrown_in: Option<&str>, preview: Option<&str>) -> shown::Trace {
     let text = preview
         .filter(|text| frames.is_empty() && !text.trim().is_empty() && text.trim() != "[]")
         .map(|text| cut(Some(text)));
@@ -328,7 +363,7 @@ fn trace(frames: &[Frame], preview: Option<&str>) -> shown::Trace {
         text,
         ..shown::Trace::default()
     };
-    let (own, others): (Vec<_>, Vec<_>) = owned(frames).partition(|(_, own)| *own);
+    let (own, others): (Vec<_>, Vec<_>) = owned(frames, thrown_in).partition(|(_, own)| *own);
     for (frame, own) in own.into_iter().chain(others).take(FRAMES) {
         let shown = shown::Frame {
             call: format!(
@@ -337,10 +372,7 @@ fn trace(frames: &[Frame], preview: Option<&str>) -> shown::Trace {
                 frame.call.as_deref().unwrap_or_default(),
                 frame.function.as_deref().unwrap_or("{main}"),
             ),
-            place: frame.file.as_ref().map(|file| match frame.line {
-                Some(line) => format!("{file}:{line}"),
-                None => file.clone(),
-            }),
+            place: path(frame.file.as_deref(), frame.line),
         };
         if own {
             trace.own.push(shown);
@@ -382,13 +414,17 @@ fn causes(thrown: &ExceptionPayload) -> Vec<shown::Cause> {
     cause.collect()
 }
 
-/// `ChargeCard.php:58`: the directory is in the details.
+/// `ChargeCard.php:58`: the directory stands with the trace.
 fn place(file: Option<&str>, line: Option<i64>) -> Option<String> {
+    let name = |file: &str| file.rsplit(['/', '\\']).next().unwrap_or(file).to_owned();
+    path(file.map(name).as_deref(), line)
+}
+
+fn path(file: Option<&str>, line: Option<i64>) -> Option<String> {
     let file = file.filter(|file| !file.is_empty())?;
-    let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
     Some(match line {
-        Some(line) => format!("{name}:{line}"),
-        None => name.to_owned(),
+        Some(line) => format!("{file}:{line}"),
+        None => file.to_owned(),
     })
 }
 

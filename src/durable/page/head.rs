@@ -10,31 +10,35 @@ use crate::{
             children::CHILD_LINK,
             drift,
             ending::{Ending, ending},
-            lineage, navigation, repair_gate, retries, task_problem,
+            lineage, navigation, retries, task_problem,
+            wait_end::WaitEnd,
         },
+        repair::{self, Mode},
         stored::{ClosedReason, EventType, FailureCategory, RunStatus, RunSummary, Summary as _},
     },
     run::{
         self,
-        head::{Chain, Deadline, Head, Neighbour, Notice, Repair},
+        fact::Said,
+        head::{Chain, Deadline, Differs, Head, Neighbour, Notice, Repair},
         tag::{Mark, Tag, Tone},
     },
 };
 
-pub fn head(p: &Projected<'_>) -> Head {
+pub fn head(p: &Projected<'_>, mode: Mode) -> Head {
     let snapshot = p.cx.snapshot;
     let run = &snapshot.run;
     let is_open = !run.status.is_terminal();
     let started = run.started_at.or(run.created_at);
     let end = run.closed_at.or(is_open.then_some(p.cx.now));
-    let budget = budget::budget(p.cx);
+    let budget = budget::current(p.cx);
+    let repair = control(p, mode);
     Head {
         type_name: run.workflow_type.clone(),
         instance_id: run.workflow_instance_id.clone(),
         run_id: run.id.clone(),
         run_number: run.run_number,
         status: status(p),
-        attention: attention(p, &budget),
+        attention: attention(p, &budget, &repair),
         closed_reason: run.closed_reason.as_ref().map(ToString::to_string),
         business_key: run
             .business_key
@@ -71,7 +75,7 @@ pub fn head(p: &Projected<'_>) -> Head {
                 run_id: parent.workflow_run_id.clone(),
             })
             .collect(),
-        repair: repair(p),
+        repair,
         notices: notices(p),
         unreadable: unreadable(p),
         story: snapshot.story.clone(),
@@ -89,7 +93,7 @@ fn status(p: &Projected<'_>) -> Tag {
     }
 }
 
-fn attention(p: &Projected<'_>, budget: &budget::HistoryBudget) -> Vec<Tag> {
+fn attention(p: &Projected<'_>, budget: &budget::HistoryBudget, repair: &Repair) -> Vec<Tag> {
     let snapshot = p.cx.snapshot;
     let mut tags = Vec::new();
     if snapshot.summary.is_none() {
@@ -100,7 +104,7 @@ fn attention(p: &Projected<'_>, budget: &budget::HistoryBudget) -> Vec<Tag> {
     } else if !drift::drift(p).is_empty() {
         tags.push(Tag::stale());
     }
-    if repair_gate::now(p).is_ok() {
+    if repair.called_for {
         tags.push(Tag::repair());
     }
     let retrying = p.activities.iter().rfind(|activity| {
@@ -114,7 +118,7 @@ fn attention(p: &Projected<'_>, budget: &budget::HistoryBudget) -> Vec<Tag> {
             .and_then(|max| u64::try_from(max).ok());
         tags.push(Tag::retrying(activity.attempt_count.unsigned_abs(), max));
     }
-    if snapshot.run.status.is_terminal()
+    if ended_badly(&snapshot.run.status)
         && let Some(Ending { failure, cause }) = ending(&p.failures)
     {
         let shown = cause.unwrap_or(failure);
@@ -144,6 +148,11 @@ fn attention(p: &Projected<'_>, budget: &budget::HistoryBudget) -> Vec<Tag> {
     tags
 }
 
+/// A run that completed has dealt with whatever failed in it.
+fn ended_badly(status: &RunStatus) -> bool {
+    status.is_terminal() && *status != RunStatus::Completed
+}
+
 fn deadlines(p: &Projected<'_>, is_open: bool) -> Vec<Deadline> {
     let run = &p.cx.snapshot.run;
     let wait = p.standing.wait_deadline_at.filter(|_| is_open);
@@ -157,7 +166,7 @@ fn deadlines(p: &Projected<'_>, is_open: bool) -> Vec<Deadline> {
     [
         deadline("Run deadline", run.run_deadline_at),
         deadline("Execution deadline", run.execution_deadline_at),
-        deadline("Wait ends", wait),
+        wait.and_then(|at| deadline(WaitEnd::of(p, at).name(), Some(at))),
     ]
     .into_iter()
     .flatten()
@@ -184,25 +193,20 @@ fn chain(p: &Projected<'_>) -> Chain {
     }
 }
 
-fn repair(p: &Projected<'_>) -> Repair {
-    match repair_gate::now(p).err() {
-        None => Repair {
+/// What the repair page would answer, asked the same way.
+fn control(p: &Projected<'_>, mode: Mode) -> Repair {
+    match repair::offered(p, mode) {
+        Ok(()) => Repair {
             called_for: true,
             code: "repair_needed".to_owned(),
             words: "The durable state calls for repair.".to_owned(),
-            not_before: p
-                .tasks
-                .iter()
-                .filter(|task| task.transport_state.as_str() == "repair_backoff")
-                .find_map(|task| task.repair_available_at),
-        },
-        Some(reason) => Repair {
-            called_for: false,
-            words: repair_gate::shown(&reason)
-                .map_or("not a reason Plimsoll knows", |shown| shown.description)
-                .to_owned(),
-            code: reason.to_string(),
             not_before: None,
+        },
+        Err(refusal) => Repair {
+            called_for: false,
+            code: refusal.code().to_owned(),
+            words: refusal.words(),
+            not_before: refusal.not_before(),
         },
     }
 }
@@ -322,7 +326,11 @@ fn notices(p: &Projected<'_>) -> Vec<Notice> {
             text: "This page shows what history and rows say now; lists and filters still read the summary.".to_owned(),
             facts: drift
                 .iter()
-                .map(|drift| (drift.field.to_owned(), plain(&drift.stored), plain(&drift.now)))
+                .map(|drift| Differs {
+                    name: drift.field,
+                    stored: said(drift.field, &drift.stored),
+                    now: said(drift.field, &drift.now),
+                })
                 .collect(),
         });
     }
@@ -342,10 +350,15 @@ fn listed(words: &[&str]) -> String {
     }
 }
 
-fn plain(value: &Value) -> String {
+/// A moment as one, so that the page shows it in its own zone.
+fn said(column: &str, value: &Value) -> Said {
     match value {
-        Value::Null => "nothing".to_owned(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
+        Value::Null => Said::Text("nothing".to_owned()),
+        Value::String(text) => column
+            .ends_with("_at")
+            .then(|| DateTime::parse_from_rfc3339(text).ok())
+            .flatten()
+            .map_or_else(|| Said::Text(text.clone()), |at| Said::At(at.to_utc())),
+        other => Said::Text(other.to_string()),
     }
 }

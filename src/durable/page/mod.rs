@@ -5,6 +5,7 @@ mod children;
 mod commands;
 mod data;
 mod exceptions;
+mod gone;
 mod head;
 pub mod history;
 pub mod payloads;
@@ -20,7 +21,10 @@ pub use timeline::story;
 
 use self::places::Places;
 use crate::{
-    durable::projection::{Projected, diagnosis},
+    durable::{
+        projection::{Projected, diagnosis},
+        repair::Mode,
+    },
     run::{
         diagnosis::Diagnosis,
         head::Head,
@@ -30,11 +34,12 @@ use crate::{
     },
 };
 
-pub fn page(p: &Projected<'_>, story: &Story, asked: &Asked, range: Range) -> Page {
+/// The mode is that of the repairs this copy would do.
+pub fn page(p: &Projected<'_>, mode: Mode, story: &Story, asked: &Asked, range: Range) -> Page {
     let places = &Places::of(p);
     let ahead = page::is_long(p.cx.snapshot.events.len());
     Page {
-        head: head::head(p),
+        head: head::head(p, mode),
         diagnosis: diagnosis::diagnose(p),
         timeline: draw(story, asked, range),
         activities: activities::activities(p, asked, ahead),
@@ -51,6 +56,6 @@ pub fn page(p: &Projected<'_>, story: &Story, asked: &Asked, range: Range) -> Pa
 }
 
 /// What a list shows of a run that is pointed at.
-pub fn card(p: &Projected<'_>) -> (Head, Diagnosis) {
-    (head::head(p), diagnosis::diagnose(p))
+pub fn card(p: &Projected<'_>, mode: Mode) -> (Head, Diagnosis) {
+    (head::head(p, mode), diagnosis::diagnose(p))
 }

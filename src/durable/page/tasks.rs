@@ -2,7 +2,7 @@
 
 use super::places::Places;
 use crate::{
-    durable::projection::{Projected, context::stamp, tasks::Task},
+    durable::projection::{Projected, blocked_exception::Block, context::stamp, tasks::Task},
     run::{
         fact::{Facts, anchor},
         section::Section,
@@ -49,6 +49,10 @@ fn row(p: &Projected<'_>, task: &Task, places: &Places<'_>) -> shown::Task {
         (Some(recorded), Some(current)) => Some(format!("{recorded} recorded, {current} now")),
         _ => None,
     };
+    let rows = &p.cx.snapshot.tasks;
+    let blocked = task.replay_blocked.then_some(rows).into_iter().flatten();
+    let block = blocked.filter(|row| row.id == task.id).find_map(Block::of);
+    let block = block.as_ref();
     let recorded = (!task.replay_blocked_recorded_event_types.is_empty())
         .then(|| task.replay_blocked_recorded_event_types.join(", "));
     shown::Task {
@@ -115,6 +119,11 @@ fn row(p: &Projected<'_>, task: &Task, places: &Places<'_>) -> shown::Task {
             .code("Command id", task.workflow_command_id.as_deref())
             .code("Child run", task.child_workflow_run_id.as_deref())
             .count("Blocked at sequence", task.replay_blocked_workflow_sequence)
+            .code("Exception class", block.map(|block| block.class.as_str()))
+            .code(
+                "Resolution source",
+                block.and_then(|block| block.source.as_deref()),
+            )
             .text("Condition keys", keys)
             .text("Condition fingerprints", fingerprints)
             .code(

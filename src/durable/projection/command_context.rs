@@ -64,6 +64,17 @@ pub struct Caller {
     pub request_fingerprint: Option<String>,
 }
 
+impl Caller {
+    /// Whoever asked, by label and id.
+    pub fn principal(&self) -> Option<String> {
+        match (&self.principal_label, &self.principal_id) {
+            (Some(label), Some(id)) if label != id => Some(format!("{label} ({id})")),
+            (Some(name), _) | (None, Some(name)) => Some(name.clone()),
+            (None, None) => None,
+        }
+    }
+}
+
 pub fn public_context(context: &CommandContext) -> PublicContext {
     PublicContext {
         workflow: context.workflow.as_ref().and_then(|part| {

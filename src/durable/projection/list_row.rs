@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{headline::Headline, repair_gate, task_problem};
+use super::{headline::Headline, repair_gate, task_problem, wait_end::WaitEnd};
 use crate::{
     durable::stored::{
         ClosedReason, FailureCategory, FailureRow, ListedRun, RetryingActivity, RunRow, RunStatus,
@@ -45,7 +45,10 @@ pub fn list_row(
             (None, true) => None,
         },
         note: note(s, failure.as_ref(), retrying),
-        until: s.wait_deadline_at.filter(|_| !terminal),
+        until: s.wait_deadline_at.filter(|_| !terminal).map(|at| {
+            let end = WaitEnd::of_stored(s.wait_kind.as_ref(), at, now);
+            (end.name(), at)
+        }),
         attention: attention(s, failure.as_ref(), retrying),
         repairable: repair_gate::of_summary(s.standing()).is_ok(),
     }

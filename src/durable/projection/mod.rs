@@ -5,6 +5,7 @@ pub mod actions;
 pub mod activities;
 pub mod attempts;
 pub mod authority;
+pub mod blocked_exception;
 pub mod budget;
 pub mod children;
 pub mod classification;
@@ -53,6 +54,7 @@ pub mod typed;
 pub mod undecoded;
 pub mod updates;
 pub mod validation_errors;
+pub mod wait_end;
 pub mod waits;
 
 pub use context::Context;

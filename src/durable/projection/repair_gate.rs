@@ -1,5 +1,5 @@
-//! Whether Repair is offered, and if not, why. The list, its "needs repair" filter, the page
-//! and the API all ask here.
+//! Whether Repair is called for, and if not, why. The list, its "needs repair" filter, the page
+//! and the API all ask here; where all rows of the run are at hand, the plan may still refuse.
 
 use super::projected::Projected;
 use crate::durable::stored::{LivenessState, RepairBlockedReason, Standing};
@@ -14,7 +14,7 @@ pub struct Facts<'a> {
     pub replay_blocked_task: bool,
 }
 
-/// `Ok` when Repair may be offered, else the first reason that forbids it.
+/// `Ok` when Repair is called for, else the first reason that forbids it.
 pub fn decide(facts: Facts<'_>) -> Result<(), RepairBlockedReason> {
     match facts.liveness_state {
         _ if !facts.is_current_run => Err(RepairBlockedReason::SelectedRunNotCurrent),

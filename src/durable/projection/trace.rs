@@ -76,26 +76,37 @@ const LIBRARIES: [&str; 7] = [
 /// What the engine itself consists of and is built on, wherever it is installed.
 const FRAMEWORK: [&str; 4] = ["Workflow\\", "Illuminate\\", "Laravel\\", "Symfony\\"];
 
-/// Each frame, and whether it is the application's own code, not a library's or PHP's.
+/// Each frame, and whether it is the application's own code or called by it, not a library's or
+/// PHP's. The first call threw, in the file `thrown_in`.
 ///
-/// A frame's file is that of the caller, whose class is in the next frame; a frame without a file
-/// was called by PHP itself, and is judged by its own class.
-pub fn owned(frames: &[Frame]) -> impl Iterator<Item = (&Frame, bool)> {
+/// A frame's file is that of the caller, whose class is in the next frame: the called code stands
+/// in the file of the frame before.
+pub fn owned<'f>(
+    frames: &'f [Frame],
+    thrown_in: Option<&'f str>,
+) -> impl Iterator<Item = (&'f Frame, bool)> {
     let callers = frames.iter().skip(1).map(Some).chain([None]);
-    frames.iter().zip(callers).map(|(frame, caller)| {
-        let own = match &frame.file {
-            Some(file) => {
-                let class = caller.and_then(|caller| caller.class.as_deref());
-                !is_library(file) && !class.is_some_and(is_framework)
-            }
-            // A class without a namespace is as likely PHP's.
-            None => frame
-                .class
-                .as_deref()
-                .is_some_and(|class| class.contains('\\') && !is_framework(class)),
-        };
-        (frame, own)
-    })
+    let files = frames.iter().map(|frame| frame.file.as_deref());
+    let files = std::iter::once(thrown_in).chain(files);
+    frames
+        .iter()
+        .zip(callers)
+        .zip(files)
+        .map(|((frame, caller), file)| (frame, is_own(frame, file) || is_called(frame, caller)))
+}
+
+/// Whether the called code is the application's: by its class, unless it stands in a library's
+/// file. A class without a namespace is as likely PHP's.
+fn is_own(frame: &Frame, file: Option<&str>) -> bool {
+    let class = frame.class.as_deref();
+    class.is_some_and(|class| class.contains('\\') && !is_framework(class))
+        && !file.is_some_and(is_library)
+}
+
+/// Whether it was called by the application's code.
+fn is_called(frame: &Frame, caller: Option<&Frame>) -> bool {
+    let class = caller.and_then(|caller| caller.class.as_deref());
+    frame.file.as_deref().is_some_and(|file| !is_library(file)) && !class.is_some_and(is_framework)
 }
 
 fn is_library(file: &str) -> bool {
@@ -177,8 +188,24 @@ mod tests {
             (Some("ReflectionMethod"), None, false),
             (Some("Illuminate\\Container"), None, false),
             (None, None, false),
-            // Installed elsewhere: the file is that of the class in the next frame.
-            (Some("App\\Charge"), Some("/srv/deps/Container.php"), false),
+            // The application's own, whoever called it.
+            (
+                Some("App\\Charge"),
+                Some("/app/vendor/laravel/Container.php"),
+                true,
+            ),
+            // A library's class stands in a library's file.
+            (
+                Some("GuzzleHttp\\Client"),
+                Some("/app/vendor/guzzle/Pool.php"),
+                false,
+            ),
+            // Installed elsewhere, called by the class in the next frame.
+            (
+                Some("Illuminate\\Pipeline"),
+                Some("/srv/deps/Container.php"),
+                false,
+            ),
             (
                 Some("Illuminate\\Container"),
                 Some("/app/vendor/laravel/Worker.php"),
@@ -194,8 +221,25 @@ mod tests {
             (None, Some("/app/artisan"), true),
         ];
         let frames: Vec<Frame> = stack.map(|(class, file, _)| frame(class, file)).into();
-        for ((frame, own), (.., want)) in owned(&frames).zip(stack) {
+        for ((frame, own), (.., want)) in owned(&frames, None).zip(stack) {
             assert_eq!(own, want, "{frame:?}");
+        }
+    }
+
+    #[test]
+    fn the_call_that_threw_is_the_applications_unless_a_library_threw() {
+        for (thrown_in, want) in [
+            (Some("/srv/shop/app/Legacy/Warehouse.php"), true),
+            (Some("/srv/shop/vendor/acme/Warehouse.php"), false),
+            (None, true),
+        ] {
+            let frame = Frame {
+                class: Some("App\\Activities\\ReserveStockActivity".into()),
+                file: Some("/srv/shop/vendor/engine/Executor.php".into()),
+                ..Frame::default()
+            };
+            let own = owned(std::slice::from_ref(&frame), thrown_in).map(|(_, own)| own);
+            assert_eq!(own.collect::<Vec<_>>(), [want], "{thrown_in:?}");
         }
     }
 

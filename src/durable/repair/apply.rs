@@ -37,7 +37,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub enum ApplyError {
     #[error("no run {0}")]
     NoSuchRun(String),
-    #[error("{}", .0.words())]
+    #[error("{}", .0.told())]
     Refused(Refusal),
     /// The run is not as it was when the repair was previewed. Nothing was written.
     #[error("the run has changed since the repair was previewed")]

@@ -3,7 +3,8 @@
 //! [`plan()`] is pure: a run's rows and the clock in, the rows that would be written out, or a
 //! refusal. [`repair()`] writes a plan in one short transaction, after planning again under the
 //! run's lock. Nothing here decides whether Repair is called for: that is
-//! [`repair_gate`](super::projection::repair_gate).
+//! [`repair_gate`](super::projection::repair_gate). Whether it is offered, [`offered()`] says: where
+//! it is called for, unless the plan would be refused.
 
 pub mod apply;
 pub mod batch;
@@ -17,6 +18,6 @@ pub mod request;
 
 pub use apply::{ApplyError, Goal, Judged, preview, repair};
 pub use change::{Action, CellChange, RowChange};
-pub use plan::{Kind, RepairPlan, plan};
+pub use plan::{Kind, RepairPlan, offered, plan};
 pub use refusal::Refusal;
 pub use request::{Caller, HttpRequest, Mode, NewIds, Principal, Request, Scope};

@@ -6,6 +6,8 @@
 //! Ours leaves some as they are: what only the engine can help is not taken up at all, and what
 //! turns out not to be repairable does not count towards the limit.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 
 use super::{
@@ -21,6 +23,7 @@ use crate::{
             Scope,
             repair::{self as candidates, RepairGroup, Trouble, Wanted},
         },
+        stored::TaskType,
     },
 };
 
@@ -137,15 +140,12 @@ struct Candidates {
     limit: usize,
     selected_tasks: usize,
     selected_runs: usize,
-    selected_overdue_runs: usize,
     left_to_the_engine: usize,
     /// Tasks, each with its run.
     tasks: Vec<(String, String)>,
     tasks_beyond: usize,
     runs: Vec<String>,
     runs_beyond: usize,
-    overdue_runs: Vec<String>,
-    overdue_activities: usize,
 }
 
 /// One pass. What no longer needs repair when its turn comes is passed over; what fails does not
@@ -158,8 +158,6 @@ pub async fn pass(db: &Db, judged: Judged<'_>, asked: &Asked) -> Result<Report, 
         selected_existing_task_candidates: found.selected_tasks,
         selected_missing_task_candidates: found.selected_runs,
         selected_total_candidates: found.selected_tasks + found.selected_runs,
-        deadline_expired_candidates: found.selected_overdue_runs,
-        activity_timeout_candidates: found.overdue_activities,
         ..Report::of(asked)
     };
     report.plimsoll.left_to_the_engine = found.left_to_the_engine;
@@ -183,12 +181,18 @@ pub async fn pass(db: &Db, judged: Judged<'_>, asked: &Asked) -> Result<Report, 
     if report.repaired_existing_tasks < found.limit {
         report.plimsoll.not_looked_at += found.tasks_beyond;
     }
+    let mut to_go_on = HashSet::new();
     for run_id in found.runs {
         if report.repaired_missing_tasks == found.limit {
             break;
         }
         match turn.repair(&run_id, Goal::MissingTask).await {
-            Ok(done) => report.repaired_missing_tasks += report.plimsoll.took(done),
+            Ok(done) => {
+                if done.gave(&TaskType::Workflow) {
+                    to_go_on.insert(run_id);
+                }
+                report.repaired_missing_tasks += report.plimsoll.took(done);
+            }
             Err(message) => report
                 .missing_run_failures
                 .push(RunFailure { run_id, message }),
@@ -197,7 +201,12 @@ pub async fn pass(db: &Db, judged: Judged<'_>, asked: &Asked) -> Result<Report, 
     if report.repaired_missing_tasks < found.limit {
         report.plimsoll.not_looked_at += found.runs_beyond;
     }
-    for run_id in found.overdue_runs {
+    let mut overdue = overdue(db, judged, asked).await?;
+    // A dry run has not given them the task that will close them.
+    overdue.runs.retain(|run_id| !to_go_on.contains(run_id));
+    report.deadline_expired_candidates = overdue.runs.len().min(found.limit);
+    report.activity_timeout_candidates = overdue.activities;
+    for run_id in overdue.runs {
         if report.deadline_expired_tasks_created == found.limit {
             break;
         }
@@ -223,18 +232,25 @@ struct Turn<'a> {
 
 /// What became of a candidate.
 enum Turned {
-    Repaired,
+    /// With a task of this type.
+    Repaired(String),
     /// Nothing is wrong with it any more.
     NotNeeded,
     /// Nothing is wrong with it that a repair now would put right.
     Refused(Refused),
 }
 
+impl Turned {
+    fn gave(&self, wanted: &TaskType) -> bool {
+        matches!(self, Self::Repaired(task_type) if task_type == wanted.as_str())
+    }
+}
+
 impl Ours {
     /// How many repairs that was.
     fn took(&mut self, turned: Turned) -> usize {
         match turned {
-            Turned::Repaired => return 1,
+            Turned::Repaired(_) => return 1,
             Turned::NotNeeded => {}
             Turned::Refused(refused) => self.refused.push(refused),
         }
@@ -250,7 +266,7 @@ impl Turn<'_> {
             apply::repair(self.db, self.judged, run_id, goal, None).await
         };
         match done {
-            Ok(_) => Ok(Turned::Repaired),
+            Ok(plan) => Ok(Turned::Repaired(plan.task_type)),
             Err(ApplyError::Refused(refusal)) => match refusal {
                 // It went on since it was selected.
                 Refusal::Blocked(_) => Ok(Turned::NotNeeded),
@@ -275,7 +291,7 @@ impl Turn<'_> {
                 | Refusal::AttemptNotOver { .. }
                 | Refusal::Unreadable { .. }
                 | Refusal::TooMuchUnreadable => {
-                    Err(format!("{}: {}", refusal.code(), refusal.words()))
+                    Err(format!("{}: {}", refusal.code(), refusal.told()))
                 }
             },
             Err(ApplyError::NoSuchRun(_)) => Ok(Turned::NotNeeded),
@@ -291,13 +307,9 @@ async fn select(
     judged: Judged<'_>,
     asked: &Asked,
 ) -> Result<Candidates, DbError> {
-    let limit = judged.config.int("task_repair.scan_limit");
-    let looks = limit.saturating_mul(LOOKS).min(MOST_LOOKS).max(limit);
+    let (limit, looks) = limits(judged);
     let scope = Scope::new(judged.clock.now(), judged.config, None);
-    let wanted = Wanted {
-        run_ids: &asked.run_ids,
-        instance_id: asked.instance_id.as_deref(),
-    };
+    let wanted = wanted(asked);
     let ours = if is_polled(judged.config) {
         Trouble::Polled
     } else {
@@ -316,21 +328,49 @@ async fn select(
         runs.push(candidates::run_ids(snapshot, &scope, wanted, (&triple, most)).await?);
     }
     let (tasks, runs) = (in_turn(tasks), in_turn(runs));
-    let overdue_runs = candidates::overdue_runs(snapshot, &scope, wanted, looks).await?;
-    let limit_of_each = usize::try_from(limit).unwrap_or_default();
     Ok(Candidates {
-        limit: limit_of_each,
+        limit: usize::try_from(limit).unwrap_or_default(),
         selected_tasks: selected(&in_trouble, limit),
         selected_runs: selected(&without_task, limit),
-        selected_overdue_runs: overdue_runs.len().min(limit_of_each),
         left_to_the_engine: counted(&in_trouble).saturating_sub(counted(&to_repair)),
         tasks_beyond: counted(&to_repair).saturating_sub(tasks.len()),
         tasks,
         runs_beyond: counted(&without_task).saturating_sub(runs.len()),
         runs,
-        overdue_runs,
-        overdue_activities: candidates::overdue_activities(snapshot, &scope, limit).await?,
     })
+}
+
+/// What is past a deadline.
+struct Overdue {
+    runs: Vec<String>,
+    activities: usize,
+}
+
+/// As it stands once tasks were brought back: a run that was given a workflow task is closed by it.
+async fn overdue(db: &Db, judged: Judged<'_>, asked: &Asked) -> Result<Overdue, DbError> {
+    let (limit, looks) = limits(judged);
+    let scope = Scope::new(judged.clock.now(), judged.config, None);
+    let mut snapshot = db.snapshot().await?;
+    let overdue = Overdue {
+        runs: candidates::overdue_runs(&mut snapshot, &scope, wanted(asked), looks).await?,
+        activities: candidates::overdue_activities(&mut snapshot, &scope, limit).await?,
+    };
+    snapshot.end().await;
+    Ok(overdue)
+}
+
+/// How many of each kind are repaired at most, and how many are looked at for that.
+fn limits(judged: Judged<'_>) -> (i64, i64) {
+    let limit = judged.config.int("task_repair.scan_limit");
+    let looks = limit.saturating_mul(LOOKS).min(MOST_LOOKS).max(limit);
+    (limit, looks)
+}
+
+fn wanted(asked: &Asked) -> Wanted<'_> {
+    Wanted {
+        run_ids: &asked.run_ids,
+        instance_id: asked.instance_id.as_deref(),
+    }
 }
 
 fn counted(groups: &[RepairGroup]) -> usize {

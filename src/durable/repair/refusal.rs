@@ -1,7 +1,7 @@
 //! Why a run is not repaired: the gate's own reasons, and those that only show when the rows to
 //! write are worked out.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::durable::{
     projection::{context::stamp, repair_gate},
@@ -74,18 +74,34 @@ impl Refusal {
         }
     }
 
+    /// Until when the same would be refused, where time alone changes that.
+    pub fn not_before(&self) -> Option<DateTime<Utc>> {
+        match self {
+            Self::DispatchBackoff { until } => Some(*until),
+            Self::LeaseJustExpired { at } => {
+                at.checked_add_signed(TimeDelta::seconds(LEASE_MARGIN_SECONDS))
+            }
+            _ => None,
+        }
+    }
+
+    /// For readers whose zone nobody knows.
+    pub fn told(&self) -> String {
+        match self.not_before() {
+            Some(at) => format!("{} Not before {}.", self.words(), stamp(at)),
+            None => self.words(),
+        }
+    }
+
+    /// Without the moment, which a page shows beside them in its own zone.
     pub fn words(&self) -> String {
         match self {
             Self::Blocked(reason) => repair_gate::shown(reason)
                 .map_or("not a reason Plimsoll knows", |shown| shown.description)
                 .to_owned(),
-            Self::DispatchBackoff { until } => format!(
-                "The engine could not publish the task and tries again at {}. A repair now would make a second task.",
-                stamp(*until)
-            ),
-            Self::LeaseJustExpired { at } => format!(
-                "The worker's lease ended at {}, less than {LEASE_MARGIN_SECONDS} s ago; clocks differ. Try again in a moment.",
-                stamp(*at)
+            Self::DispatchBackoff { .. } => "The engine could not publish the task and tries again by itself. A repair now would make a second task.".to_owned(),
+            Self::LeaseJustExpired { .. } => format!(
+                "The worker's lease ended less than {LEASE_MARGIN_SECONDS} s ago; clocks differ. Try again in a moment."
             ),
             Self::NoProgress => "The child's outcome has already been applied: the workflow has gone on since. A new task would change nothing.".to_owned(),
             Self::NotRestorable { what } => {

@@ -109,7 +109,7 @@ impl Caller {
 
 /// Ids for the rows a repair may insert: minted outside, so that a plan is a function of what it
 /// is given.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct NewIds {
     pub task: String,
     pub command: String,

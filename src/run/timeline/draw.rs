@@ -76,6 +76,9 @@ pub fn draw(story: &Story, asked: &Asked, range: Range) -> Timeline {
     let units: Vec<&Unit> = units.iter().filter(|unit| !zoomed || seen(unit)).collect();
     let of_group = asked.get("group").map(str::to_owned);
     let chosen = choose(units, of_group.as_deref(), selected.as_deref(), asked);
+    let nearer = of_group.as_ref().filter(|_| !zoomed);
+    let nearer = nearer.and_then(|_| taken_up(&chosen.rows));
+    let (from, to) = nearer.unwrap_or((from, to));
 
     let mut busy: Vec<(DateTime<Utc>, DateTime<Utc>)> = chosen
         .rows
@@ -167,6 +170,13 @@ fn extent(
         .max()
         .unwrap_or(begin);
     (from, to.max(from))
+}
+
+/// The time a page of a group takes up: drawn as long as the run, its rows would be slivers.
+fn taken_up(rows: &[(Unit, Option<usize>)]) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
+    let from = rows.iter().filter_map(|(unit, _)| unit.from()).min()?;
+    let to = rows.iter().filter_map(|(unit, _)| unit.to()).max()?;
+    (from < to).then_some((from, to))
 }
 
 /// `crossing` are the places of the lines that run down through all rows.
@@ -401,6 +411,10 @@ mod tests {
     }
 
     fn drawn(units: Vec<Unit>, query: &str) -> Timeline {
+        drawn_in(units, query, Range::default())
+    }
+
+    fn drawn_in(units: Vec<Unit>, query: &str, range: Range) -> Timeline {
         let end = units.iter().filter_map(Unit::to).max().unwrap_or(at(0));
         let seconds = (end - at(0)).num_seconds();
         let mut run = unit("run", "order", vec![span(Phase::Done, 0, seconds, None)]);
@@ -414,7 +428,7 @@ mod tests {
                 now: end,
             },
             &Asked::parse(query),
-            Range::default(),
+            range,
         )
     }
 
@@ -564,10 +578,24 @@ mod tests {
         let bars: usize = timeline.rows.iter().map(|row| row.bars.len()).sum();
         assert!(bars < 1_000, "{bars}");
 
-        let group = drawn(many, "group=activity:odd&units=50");
+        let group = drawn(many.clone(), "group=activity:odd&units=50");
         assert_eq!(group.rows.len(), 51);
         assert_eq!(group.window.total, 2_500);
         assert_eq!(group.rows[1].unit.id, "activity-101");
+
+        // Its page is drawn as long as it took, and all of it can be told apart.
+        assert_eq!((group.from, group.to), (at(101), at(200)));
+        assert!(!group.zoomed);
+        let (first, last) = (&group.rows[1].bars[0], &group.rows[50].bars[0]);
+        assert!(first.x.0 < 5.0 && last.end().0 > 95.0);
+        assert!(first.width.0 > THIN);
+
+        let range = Range {
+            from: Some(at(0)),
+            to: Some(at(2_000)),
+        };
+        let asked_for = drawn_in(many, "group=activity:odd&units=50", range);
+        assert_eq!((asked_for.from, asked_for.to), (at(0), at(2_000)));
     }
 
     #[test]

@@ -62,6 +62,8 @@ pub enum Phase {
     Cancelled,
     /// Its worker was not heard of again: nobody knows how it ended.
     Lost,
+    /// Its task row is gone: nothing will begin or end it.
+    Gone,
     /// Being done now, or still waited for.
     Open,
     /// The pause between two tries.
@@ -83,6 +85,7 @@ impl Phase {
             Self::Failed => "failed",
             Self::Cancelled => "cancelled",
             Self::Lost => "lost",
+            Self::Gone => "gone",
             Self::Open => "open",
             Self::Backoff => "backoff",
             Self::Ahead => "ahead",
@@ -99,6 +102,7 @@ impl Phase {
             Self::Failed => "failed",
             Self::Cancelled => "cancelled or cut short",
             Self::Lost => "lease ran out",
+            Self::Gone => "its task is gone",
             Self::Open => "still open",
             Self::Backoff => "backoff",
             Self::Ahead => "ahead",
@@ -256,7 +260,7 @@ pub struct Timeline {
     pub levels: usize,
     pub from: DateTime<Utc>,
     pub to: DateTime<Utc>,
-    /// Only a part of the run's time is shown.
+    /// A part of the run's time was asked for.
     pub zoomed: bool,
     /// The part that was asked for lies beside the run's time: all of it is shown.
     pub beside: bool,

@@ -16,6 +16,7 @@ use super::runs::not_found;
 use crate::{
     db::Snapshot,
     durable::{
+        projection::context::stamp,
         repair::{
             self, ApplyError, Caller, Goal, HttpRequest, Judged, Mode, Refusal, RepairPlan,
             Request, Scope, request::SOURCE,
@@ -215,7 +216,7 @@ async fn answer(
         Ok(plan) => Ok(Json(json!(reply.done(&plan, reason.as_deref()))).into_response()),
         Err(ApplyError::Refused(refusal)) => {
             let (outcome, rejection) = engine_words(&refusal);
-            Ok(reply.refused(outcome, rejection, refusal.code(), refusal.words()))
+            Ok(reply.refused(outcome, rejection, refusal.code(), refusal.told()))
         }
         Err(error @ (ApplyError::StateChanged | ApplyError::LostRaces)) => {
             let message = format!("Nothing was written: {error}.");
@@ -345,7 +346,7 @@ impl<'a> Reply<'a> {
                 "digest": plan.digest,
                 "task_id": plan.task_id,
                 "task_type": plan.task_type,
-                "did": plan.words.will,
+                "did": plan.words.will.iter().map(|effect| effect.told(stamp)).collect::<Vec<_>>(),
                 "did_not": plan.words.will_not,
                 "needs": plan.words.needs,
             })),

@@ -159,7 +159,7 @@ impl Side {
             now,
             config: &app.engine,
         });
-        let (head, _) = page::card(&projected);
+        let (head, _) = page::card(&projected, app.repair_mode());
         Self {
             head,
             href,

@@ -448,7 +448,9 @@ fn body(app: &App, layout: &Layout, kept: &Kept, asked: Asked, problems: Vec<Str
 fn line(layout: &Layout, member: &Member) -> Line {
     let (kind, mut words) = match &member.preview {
         Preview::Repair { kind, words, .. } => {
-            (Some(kind.code()), [&words.will[..], &words.needs].concat())
+            let will = words.will.iter();
+            let will = will.map(|effect| effect.told(|at| layout.moment(at).absolute));
+            (Some(kind.code()), will.chain(words.needs.clone()).collect())
         }
         Preview::LeftOut(why) => (None, vec![why.words.clone()]),
         Preview::Unseen => (None, Vec::new()),

@@ -9,6 +9,7 @@ use chrono::{DateTime, Utc};
 
 use crate::{
     durable::{
+        page::gone::Gone,
         projection::{Projected, children::Child, signals::Signal},
         stored::{ClosedReason, HistoryEvent, RunStatus},
     },
@@ -24,22 +25,23 @@ const LEFT: &str = "still open when the run closed";
 /// What there is to draw, whatever part of it is asked for.
 pub fn story(p: &Projected<'_>) -> Story {
     let time = Time::of(p);
+    let gone = &Gone::of(p);
     let mut units: Vec<Unit> = Vec::new();
     units.extend(
         p.activities
             .iter()
-            .map(|one| tries::of_activity(p, time, one)),
+            .map(|one| tries::of_activity(p, time, gone, one)),
     );
     units.extend(
         p.timers
             .iter()
             .filter(|timer| timer.timer_kind.is_none())
-            .map(|timer| waits::of_timer(time, timer)),
+            .map(|timer| waits::of_timer(time, gone, timer)),
     );
     units.extend(
         p.conditions
             .iter()
-            .map(|one| waits::of_condition(time, one)),
+            .map(|one| waits::of_condition(time, gone, one)),
     );
     let ended_by = waits::EndedBy::of(&p.signal_waits);
     let mut brought: HashMap<&str, Vec<&Signal>> = HashMap::new();
@@ -51,7 +53,7 @@ pub fn story(p: &Projected<'_>) -> Story {
     }
     units.extend(p.signal_waits.iter().map(|wait| {
         let signals = brought.remove(wait.signal_wait_id.as_str());
-        waits::of_signal_wait(time, wait, &signals.unwrap_or_default())
+        waits::of_signal_wait(time, gone, wait, &signals.unwrap_or_default())
     }));
     units.extend(p.updates.iter().map(|one| waits::of_update(time, one)));
     units.extend(p.children.iter().map(|child| of_child(time, child)));
@@ -225,6 +227,11 @@ fn stretch(phase: Phase, from: DateTime<Utc>, to: DateTime<Utc>, says: &str) -> 
     }
 }
 
+/// Up to now, when no task is there; since when it is gone nobody knows.
+fn gone(time: Time, from: DateTime<Utc>, says: &str) -> Span {
+    waited(Phase::Gone, from.min(time.until), time.until, says)
+}
+
 /// A stretch in which this run does nothing itself.
 fn waited(phase: Phase, from: DateTime<Utc>, to: DateTime<Utc>, says: &str) -> Span {
     Span {
@@ -289,5 +296,82 @@ mod tests {
         assert_eq!(marks(Some(at(1_001))), ["run deadline"]);
         assert_eq!(marks(Some(at(900))), [""; 0]);
         assert_eq!(marks(None), ["now", "run deadline", "execution deadline"]);
+    }
+
+    /// Each unit's spans, as `done open 5-3600`.
+    fn drawn(story: &Story) -> Vec<String> {
+        let second = |moment: DateTime<Utc>| (moment - at(0)).num_seconds();
+        let spans = story.units.iter().flat_map(|unit| &unit.spans);
+        spans
+            .map(|span| {
+                let (from, to) = (second(span.from), second(span.to));
+                format!("{} {from}-{to} {}", span.phase.name(), span.says)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn nothing_is_awaited_or_drawn_ahead_of_what_lost_its_task() {
+        let scheduled = json!({
+            "activity_execution_id": "a", "activity_type": "charge", "sequence": 1,
+            "activity": {"retry_policy": {"max_attempts": 4, "backoff_seconds": [30]}},
+        });
+        let wait = |timeout: i64| {
+            json!({"sequence": 2, "signal_name": "paid", "signal_wait_id": "w",
+                "timeout_seconds": timeout})
+        };
+        let timer = |kind: Option<&str>, due: DateTime<Utc>| {
+            json!({"timer_id": "n", "sequence": 2, "timer_kind": kind, "signal_name": "paid",
+                "signal_wait_id": "w",
+                "delay_seconds": 60, "fire_at": due.to_rfc3339()})
+        };
+        for (what, events, want) in [
+            (
+                "an activity nobody began",
+                vec![(EventType::ActivityScheduled, scheduled)],
+                &["gone 1-3600 waits, but its task is gone: no worker can take it"][..],
+            ),
+            (
+                "a timer",
+                vec![(EventType::TimerScheduled, timer(None, at(5_000)))],
+                &["gone 1-3600 pending, but its task is gone: nothing fires it"],
+            ),
+            (
+                "a timer that was due",
+                vec![(EventType::TimerScheduled, timer(None, at(61)))],
+                &[
+                    "gone 1-3600 pending, but its task is gone: nothing fires it",
+                    "due 61-61 fires, which has passed",
+                ],
+            ),
+            (
+                "the timeout of a signal that may still come",
+                vec![
+                    (EventType::SignalWaitOpened, wait(7_200)),
+                    (
+                        EventType::TimerScheduled,
+                        timer(Some("signal_timeout"), at(7_201)),
+                    ),
+                ],
+                &["open 1-3600 waiting, the task of its timeout is gone"],
+            ),
+        ] {
+            let events = events.into_iter().zip(1..);
+            let snapshot = RunSnapshot {
+                run: RunRow {
+                    status: RunStatus::Waiting,
+                    started_at: Some(at(0)),
+                    ..RunRow::default()
+                },
+                events: history(
+                    events
+                        .map(|((kind, payload), sequence)| event(sequence, kind, &payload))
+                        .collect(),
+                ),
+                ..RunSnapshot::default()
+            };
+            let story = told(&snapshot, |cx| story(&Projected::of(cx)));
+            assert_eq!(drawn(&story), want, "{what}");
+        }
     }
 }

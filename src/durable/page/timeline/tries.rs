@@ -2,9 +2,10 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{LEFT, Time, stretch};
+use super::{LEFT, Time, gone, stretch};
 use crate::{
     durable::{
+        page::gone::Gone,
         projection::{
             Projected,
             activities::{Activity, UNSUPPORTED},
@@ -22,12 +23,25 @@ use crate::{
 /// Tries ahead that are drawn; the section of activities tells of the rest.
 const AHEAD: usize = 4;
 
-pub(super) fn of_activity(p: &Projected<'_>, time: Time, activity: &Activity) -> Unit {
+/// What is said of a stretch in which a worker would be awaited if there were a task.
+const NO_TASK: &str = "waits, but its task is gone: no worker can take it";
+
+pub(super) fn of_activity(
+    p: &Projected<'_>,
+    time: Time,
+    lost: &Gone<'_>,
+    activity: &Activity,
+) -> Unit {
     let retry = retries::retry_state(p.cx, activity);
     let max = retry.as_ref().and_then(|retry| retry.max_attempts);
     let is_open = activity.is_open() && time.is_open;
-    let mut spans = tries(time, activity);
-    if let Some(retry) = &retry {
+    let is_gone = lost.activity(&activity.id);
+    let mut spans = if is_gone {
+        abandoned(time, activity)
+    } else {
+        tries(time, activity)
+    };
+    if let Some(retry) = retry.as_ref().filter(|_| !is_gone) {
         if retry.waiting
             && let Some(from) = spans.last().map(|span| span.to)
             && let Some(due) = retry.scheduled.as_ref().and_then(|s| s.retry_available_at)
@@ -117,8 +131,16 @@ fn deadline(time: Time, activity: &Activity) -> Option<Span> {
     time.due(Some(at), what)
 }
 
-/// The tries of an activity and the pauses between them.
 fn tries(time: Time, activity: &Activity) -> Vec<Span> {
+    let made = made(time, activity);
+    if made.is_empty() {
+        return untried(time, activity);
+    }
+    made
+}
+
+/// The tries of an activity and the pauses between them.
+fn made(time: Time, activity: &Activity) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     // When the try before ended, and when the next one was to start.
     let mut before = activity.created_at.map(|at| (at, None));
@@ -142,9 +164,25 @@ fn tries(time: Time, activity: &Activity) -> Vec<Span> {
         let backs_off = phase == Phase::Failed;
         before = Some((to, due_after(activity, attempt, to).filter(|_| backs_off)));
     }
-    if spans.is_empty() {
-        spans.extend(untried(time, activity));
-    }
+    spans
+}
+
+/// The tries of an activity whose task is gone. From when the next was due nobody can make it;
+/// one due later than now is not drawn ahead.
+fn abandoned(time: Time, activity: &Activity) -> Vec<Span> {
+    let mut spans = made(time, activity);
+    let last = spans.last().map(|span| span.to);
+    let Some(from) = last.or(activity.created_at) else {
+        return spans;
+    };
+    let due = activity
+        .retry
+        .as_ref()
+        .filter(|_| last.is_some())
+        .and_then(|retry| retry.retry_available_at);
+    let since = due.unwrap_or(from).min(time.until).max(from);
+    spans.extend(pause(from, since, Some(since)).into_iter().flatten());
+    spans.push(gone(time, since, NO_TASK));
     spans
 }
 
@@ -411,6 +449,42 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_try_whose_task_is_gone_is_neither_awaited_nor_drawn_ahead() {
+        for (what, due, want) in [
+            (
+                "it was due",
+                3_000,
+                [
+                    "queued 0-5 waits for a worker",
+                    "failed#1 5-15 failed",
+                    "backoff 15-3000 backoff before the next try",
+                    "gone 3000-3600 waits, but its task is gone: no worker can take it",
+                ],
+            ),
+            (
+                "it would be due later",
+                5_000,
+                [
+                    "queued 0-5 waits for a worker",
+                    "failed#1 5-15 failed",
+                    "backoff 15-3600 backoff before the next try",
+                    "gone 3600-3600 waits, but its task is gone: no worker can take it",
+                ],
+            ),
+        ] {
+            let activity = Activity {
+                retry: Some(Scheduled {
+                    retry_after_attempt: Some(1),
+                    retry_available_at: Some(at(due)),
+                    ..Scheduled::default()
+                }),
+                ..activity("pending", vec![attempt(1, "failed", 5, Some(15))])
+            };
+            assert_eq!(written(&abandoned(time(None), &activity)), want, "{what}");
+        }
+    }
+
     fn drawn(activity: &Activity<'_>) -> Unit {
         let snapshot = RunSnapshot {
             run: RunRow {
@@ -420,7 +494,8 @@ mod tests {
             ..RunSnapshot::default()
         };
         told(&snapshot, |cx| {
-            of_activity(&Projected::of(cx), time(None), activity)
+            let p = Projected::of(cx);
+            of_activity(&p, time(None), &Gone::of(&p), activity)
         })
     }
 

@@ -4,9 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 
-use super::{LEFT, Time, stretch, waited};
+use super::{LEFT, Time, gone, stretch, waited};
 use crate::{
     durable::{
+        page::gone::Gone,
         projection::{
             activities::UNSUPPORTED,
             signals::Signal,
@@ -22,7 +23,7 @@ use crate::{
     },
 };
 
-pub(super) fn of_timer(time: Time, timer: &Timer) -> Unit {
+pub(super) fn of_timer(time: Time, lost: &Gone<'_>, timer: &Timer) -> Unit {
     let end = timer.fired_at.or(timer.cancelled_at);
     // Without an event that tells how it ended, its row does.
     let status = match &timer.row_status {
@@ -31,6 +32,7 @@ pub(super) fn of_timer(time: Time, timer: &Timer) -> Unit {
     };
     let pending = timer.status == TimerStatus::Pending;
     let is_open = pending && time.is_open;
+    let is_gone = is_open && lost.timer(&timer.id);
     let mut spans = Vec::new();
     if let Some(from) = timer.created_at.or(timer.fire_at) {
         let (phase, says) = match status {
@@ -44,8 +46,17 @@ pub(super) fn of_timer(time: Time, timer: &Timer) -> Unit {
         } else {
             timer.fire_at
         });
-        spans.push(waited(phase, from, to.unwrap_or(from).max(from), says));
-        spans.extend(time.due(timer.fire_at.filter(|_| pending), "fires"));
+        spans.push(if is_gone {
+            gone(
+                time,
+                from,
+                "pending, but its task is gone: nothing fires it",
+            )
+        } else {
+            waited(phase, from, to.unwrap_or(from).max(from), says)
+        });
+        let due = time.due(timer.fire_at.filter(|_| pending), "fires");
+        spans.extend(due.filter(|due| !is_gone || due.phase == Phase::Due));
     }
     Unit {
         id: format!("timer-{}", timer.id),
@@ -84,6 +95,8 @@ struct Waited<'w> {
     opened: Option<DateTime<Utc>>,
     resolved: Option<DateTime<Utc>>,
     deadline: Option<DateTime<Utc>>,
+    /// The task of its timeout is gone: what it waits for may still come.
+    without_timeout: bool,
 }
 
 impl Waited<'_> {
@@ -108,9 +121,16 @@ impl Waited<'_> {
             } else {
                 self.resolved.unwrap_or(from)
             };
-            spans.push(waited(phase, from, to.max(from), &says));
+            let without_timeout = self.without_timeout && is_open;
+            let drawn = if without_timeout {
+                format!("{says}, the task of its timeout is gone")
+            } else {
+                says.clone()
+            };
+            spans.push(waited(phase, from, to.max(from), &drawn));
             let deadline = self.deadline.filter(|_| is_open);
-            spans.extend(time.due(deadline, "its timeout"));
+            let timeout = time.due(deadline, "its timeout");
+            spans.extend(timeout.filter(|due| !without_timeout || due.phase == Phase::Due));
         }
         Unit {
             id: self.id,
@@ -129,7 +149,7 @@ impl Waited<'_> {
     }
 }
 
-pub(super) fn of_condition(time: Time, wait: &ConditionWait) -> Unit {
+pub(super) fn of_condition(time: Time, lost: &Gone<'_>, wait: &ConditionWait) -> Unit {
     Waited {
         id: format!("condition-{}", wait.condition_wait_id),
         wait_id: &wait.condition_wait_id,
@@ -140,11 +160,17 @@ pub(super) fn of_condition(time: Time, wait: &ConditionWait) -> Unit {
         opened: wait.opened_at,
         resolved: wait.resolved_at,
         deadline: wait.deadline_at,
+        without_timeout: lost.timeout(&wait.condition_wait_id),
     }
     .unit(time)
 }
 
-pub(super) fn of_signal_wait(time: Time, wait: &SignalWait, signals: &[&Signal]) -> Unit {
+pub(super) fn of_signal_wait(
+    time: Time,
+    lost: &Gone<'_>,
+    wait: &SignalWait,
+    signals: &[&Signal],
+) -> Unit {
     let mut unit = Waited {
         id: format!("signal-wait-{}", wait.signal_wait_id),
         wait_id: &wait.signal_wait_id,
@@ -155,6 +181,7 @@ pub(super) fn of_signal_wait(time: Time, wait: &SignalWait, signals: &[&Signal])
         opened: wait.opened_at,
         resolved: wait.resolved_at,
         deadline: wait.deadline_at,
+        without_timeout: lost.timeout(&wait.signal_wait_id),
     }
     .unit(time);
     unit.spans

@@ -1,14 +1,15 @@
 //! A diagnosis on its way: the rows it rests on are gathered before it is said.
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 
+use super::deadlines::Deadline;
 use crate::{
     durable::{
         projection::{
-            activities::Activity, children::Child, failures::Failure, projected::Projected,
-            tasks::Task, waits::Wait,
+            activities::Activity, children::Child, commands::Command, failures::Failure,
+            projected::Projected, signals::Signal, tasks::Task, updates::Update, waits::Wait,
         },
-        stored::EventType,
+        stored::{EventType, HistoryEvent},
     },
     run::{
         diagnosis::{Actor, Citation, Diagnosis},
@@ -68,31 +69,27 @@ impl<'p> Draft<'p> {
             table: "workflow_runs",
             id,
             shows,
+            at: None,
             anchor: None,
         })
     }
 
     /// The last event of this type.
     pub(super) fn cite_event(self, event_type: &EventType) -> Self {
-        match self
-            .p
-            .cx
-            .snapshot
-            .events
-            .iter()
-            .rfind(|event| event.event_type == *event_type)
-        {
-            Some(event) => {
-                let citation = Citation {
-                    table: "workflow_history_events",
-                    id: event.id.clone(),
-                    shows: format!("event {} {event_type}", event.sequence),
-                    anchor: Some(anchor("event", &event.sequence.to_string())),
-                };
-                self.cite(citation)
-            }
-            None => self,
-        }
+        let mut events = self.p.cx.snapshot.events.iter();
+        let event = events.rfind(|event| event.event_type == *event_type);
+        self.cite_history(event)
+    }
+
+    pub(super) fn cite_history(self, event: Option<&HistoryEvent>) -> Self {
+        let Some(event) = event else { return self };
+        self.cite(Citation {
+            table: "workflow_history_events",
+            id: event.id.clone(),
+            shows: format!("event {} {}", event.sequence, event.event_type),
+            at: None,
+            anchor: Some(anchor("event", &event.sequence.to_string())),
+        })
     }
 
     /// An event by its number, and its type where it can be read.
@@ -104,22 +101,80 @@ impl<'p> Draft<'p> {
         }
     }
 
-    /// Whichever of the run's two deadlines stands at this moment.
-    pub(super) fn cite_deadline(self, at: Option<DateTime<Utc>>) -> Self {
-        let run = &self.p.cx.snapshot.run;
-        let Some(at) = at else { return self };
-        let column = if run.run_deadline_at == Some(at) {
-            "run_deadline_at"
-        } else {
-            "execution_deadline_at"
+    pub(super) fn cite_deadline(self, deadline: Option<Deadline>) -> Self {
+        let Some(deadline) = deadline else {
+            return self;
         };
         let citation = Citation {
             table: "workflow_runs",
-            id: run.id.clone(),
-            shows: format!("{column} {}", at.to_rfc3339_opts(SecondsFormat::Secs, true)),
+            id: self.p.cx.snapshot.run.id.clone(),
+            shows: deadline.which.column().to_owned(),
+            at: Some(deadline.at),
             anchor: None,
         };
         self.cite(citation)
+    }
+
+    pub(super) fn cite_command(self, command: &Command) -> Self {
+        let name = command.target_name.as_deref();
+        let named = name.map_or_else(String::new, |name| format!(" {name}"));
+        self.cite(Citation {
+            table: "workflow_commands",
+            id: command.id.clone(),
+            shows: format!(
+                "command {}{named}, {}",
+                command.command_type, command.status
+            ),
+            at: None,
+            anchor: Some(anchor("command", &command.id)),
+        })
+    }
+
+    /// Its row, where it has one of its own, and the event that took it in.
+    pub(super) fn cite_signal(self, signal: &Signal) -> Self {
+        let draft = match &signal.id {
+            Some(id) => self.cite(Citation {
+                table: "workflow_signal_records",
+                id: id.clone(),
+                shows: format!(
+                    "signal {} {}",
+                    signal.name.as_deref().unwrap_or_default(),
+                    signal.status
+                ),
+                at: None,
+                anchor: Some(anchor("signal", id)),
+            }),
+            None => self,
+        };
+        draft.cite_taken_in(&EventType::SignalReceived, signal.command_id.as_deref())
+    }
+
+    pub(super) fn cite_update(self, update: &Update) -> Self {
+        let draft = match &update.id {
+            Some(id) => self.cite(Citation {
+                table: "workflow_updates",
+                id: id.clone(),
+                shows: format!(
+                    "update {} {}",
+                    update.name.as_deref().unwrap_or_default(),
+                    update.status
+                ),
+                at: None,
+                anchor: Some(anchor("update", id)),
+            }),
+            None => self,
+        };
+        draft.cite_taken_in(&EventType::UpdateAccepted, update.command_id.as_deref())
+    }
+
+    fn cite_taken_in(self, event_type: &EventType, command_id: Option<&str>) -> Self {
+        let mut events = self.p.cx.snapshot.events.iter();
+        let event = events.rfind(|event| {
+            event.event_type == *event_type
+                && command_id.is_some()
+                && event.workflow_command_id.as_deref() == command_id
+        });
+        self.cite_history(event)
     }
 
     /// How far it is, and the retry the engine wrote down for it.
@@ -134,6 +189,7 @@ impl<'p> Draft<'p> {
             table: "activity_executions",
             id: activity.id.clone(),
             shows: format!("{name} {}, {tried}", activity.status),
+            at: None,
             anchor: Some(anchor("activity", &activity.id)),
         });
         match &activity.retry {
@@ -142,6 +198,7 @@ impl<'p> Draft<'p> {
                     table: "workflow_history_events",
                     id: retry.event_id.clone(),
                     shows: draft.event(retry.event_sequence),
+                    at: None,
                     anchor: Some(anchor("event", &retry.event_sequence.to_string())),
                 };
                 draft.cite(citation)
@@ -163,6 +220,7 @@ impl<'p> Draft<'p> {
             table: "workflow_failures",
             id: failure.id.clone(),
             shows,
+            at: None,
             anchor: Some(anchor("failure", &failure.id)),
         })
     }
@@ -176,6 +234,7 @@ impl<'p> Draft<'p> {
         let shows = format!("child {} {status}", name.unwrap_or(&child.label));
         self.cite(Citation {
             table: "workflow_links",
+            at: None,
             anchor: Some(anchor("child", &run_id)),
             id: run_id,
             shows,
@@ -190,6 +249,7 @@ impl<'p> Draft<'p> {
                     table: "workflow_tasks",
                     id: task.id.clone(),
                     shows,
+                    at: None,
                     anchor: Some(anchor("task", &task.id)),
                 })
             }
@@ -206,6 +266,7 @@ impl<'p> Draft<'p> {
             table: "workflow_run_waits",
             id: wait.id.clone(),
             shows,
+            at: None,
             anchor: Some(anchor("wait", &wait.id)),
         })
     }

@@ -2,16 +2,15 @@
 //! state we do not know is named raw.
 
 mod closed;
+mod deadlines;
 mod draft;
+mod lost;
 mod repair;
+mod replay;
 
 use chrono::{DateTime, Utc};
 
-use self::{
-    closed::closed,
-    draft::Draft,
-    repair::{repair, replay_blocked},
-};
+use self::{closed::closed, draft::Draft, repair::repair, replay::replay_blocked};
 use super::{
     activities::Activity, children::Child, projected::Projected, tasks::Task, waits::Wait,
 };
@@ -52,14 +51,14 @@ fn open(p: &Projected<'_>) -> Diagnosis {
     };
     let what = waiting_for(p, wait);
     let run = &p.cx.snapshot.run;
-    let deadline = [run.run_deadline_at, run.execution_deadline_at]
-        .into_iter()
-        .flatten()
-        .min();
-    if deadline.is_some_and(|deadline| deadline <= p.cx.now) {
-        return draft.cite_deadline(deadline).since(deadline).until(None).say(
+    let passed = deadlines::first(p).filter(|deadline| deadline.at <= p.cx.now);
+    if let Some(deadline) = passed {
+        return draft.cite_deadline(passed).since(Some(deadline.at)).until(None).say(
             "deadline_passed",
-            format!("Its deadline has passed and the engine has not closed it yet; it was waiting for {what}."),
+            format!(
+                "Its {} has passed and the engine has not closed it yet; it was waiting for {what}.",
+                deadline.which.name()
+            ),
             "The engine closes it with its next repair pass. If it stays open, check that the pass runs.",
             Actor::Engine,
         );
@@ -148,7 +147,7 @@ fn by_task(
         ),
         Some("leased") => draft.since(since(|task| task.leased_at)).say(
             "worker_has_it",
-            format!("A worker has its task: {what}."),
+            format!("A worker has taken {what}."),
             "Nothing is wrong. If the lease runs out, the engine or Repair brings the task back.",
             Actor::Worker,
         ),
@@ -164,7 +163,7 @@ fn by_task(
         }
         Some("ready") => draft.since(since(ready_since)).say(
             "worker_wanted",
-            format!("Its task is ready: {what}."),
+            format!("{what} waits for a worker: its task is ready."),
             "Nothing is wrong while workers are alive. If it stays, check the workers of this queue.",
             Actor::Worker,
         ),
@@ -262,8 +261,26 @@ fn waiting_for(p: &Projected<'_>, wait: Option<&Wait>) -> String {
     }
 }
 
+/// What a wait is for, by name.
+fn target(wait: &Wait) -> String {
+    let name = match wait.kind {
+        "child" | "activity" => wait.target_type.as_deref(),
+        _ => wait.target_name.as_deref(),
+    };
+    named(wait.kind, name)
+}
+
 fn named(kind: &str, name: Option<&str>) -> String {
-    name.map_or_else(|| format!("a {kind}"), |name| format!("{kind} {name}"))
+    name.map_or_else(|| one(kind), |name| format!("{kind} {name}"))
+}
+
+/// `a timer`, `an activity`.
+fn one(thing: &str) -> String {
+    let article = match thing.chars().next() {
+        Some('a' | 'e' | 'i' | 'o' | 'u') => "an",
+        _ => "a",
+    };
+    format!("{article} {thing}")
 }
 
 fn first_line(text: &str) -> &str {

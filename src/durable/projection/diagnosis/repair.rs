@@ -2,10 +2,10 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{draft::Draft, first_line, named, ready_since};
+use super::{draft::Draft, lost, named, ready_since};
 use crate::{
     durable::{
-        projection::{liveness::is_replay_blocked, projected::Projected, tasks::Task, waits::Wait},
+        projection::{projected::Projected, tasks::Task, waits::Wait},
         stored::{SignalStatus, WaitKind},
     },
     run::{
@@ -13,38 +13,6 @@ use crate::{
         fact::anchor,
     },
 };
-
-pub(super) fn replay_blocked(p: &Projected<'_>, draft: Draft) -> Diagnosis {
-    let Some(task) = p.tasks.iter().find(|task| is_replay_blocked(task)) else {
-        return draft.say(
-            "unsupported_history",
-            "Only mutable rows speak of its open step; typed history has nothing to go on from.",
-            "Repair is not offered: there is nothing safe to put back. Terminate the run, or restore its history.",
-            Actor::Operator,
-        );
-    };
-    let why = match task.replay_blocked_reason.as_deref() {
-        Some("failure_resolution") => {
-            "a recorded exception cannot be restored by the deployed code"
-        }
-        Some("condition_wait_definition_mismatch") => {
-            "a condition of the deployed code differs from the recorded one"
-        }
-        Some("history_shape_mismatch") => {
-            "the deployed code takes other steps than its history records"
-        }
-        _ => task
-            .last_error
-            .as_deref()
-            .map_or("no reason is stored", first_line),
-    };
-    draft.cite_task(Some(task)).say(
-        "replay_blocked",
-        format!("Cannot be replayed: {why}."),
-        "Deploy code that fits the recorded history, then repair.",
-        Actor::Developer,
-    )
-}
 
 pub(super) fn repair(
     p: &Projected<'_>,
@@ -58,26 +26,26 @@ pub(super) fn repair(
             "lease_expired" => (
                 "lease_expired",
                 format!(
-                    "The worker that had its task did not come back before the lease ran out: {what}."
+                    "The worker that had taken {what} did not come back before its lease ran out."
                 ),
             ),
             "repair_backoff" => (
                 "repair_backoff",
                 format!(
-                    "Its task could not be published; the engine waits before it tries again: {what}."
+                    "The task of {what} could not be published; the engine waits before it tries again."
                 ),
             ),
             "dispatch_failed" => (
                 "dispatch_failed",
-                format!("Its task could not be published to the queue: {what}."),
+                format!("The task of {what} could not be published to the queue."),
             ),
             _ if task.last_dispatched_at.is_none() => (
                 "dispatch_overdue",
-                format!("Its task is due and was never published to the queue: {what}."),
+                format!("The task of {what} is due and was never published to the queue."),
             ),
             _ => (
                 "dispatch_overdue",
-                format!("Its task was published and nobody has taken it: {what}."),
+                format!("The task of {what} was published and nobody has taken it."),
             ),
         };
         let next_step = if code == "repair_backoff" {
@@ -97,6 +65,7 @@ pub(super) fn repair(
             Actor::Operator,
         );
     }
+    let draft = cite_source(p, draft);
     if let Some(needless) = needless(p) {
         return needless.say(draft);
     }
@@ -109,10 +78,16 @@ pub(super) fn repair(
                 .clone()
                 .unwrap_or_else(|| task.id.clone()),
             shows: format!("no row for this {} task", task.r#type),
+            at: None,
             anchor: Some(anchor("task", &task.id)),
         }),
         None => draft,
     };
+    if p.standing.wait_kind.is_none()
+        && let Some(result) = lost::result(p)
+    {
+        return result.say(draft);
+    }
     let (code, sentence) = match (
         &p.standing.wait_kind,
         missing.map(|task| task.r#type.as_str()),
@@ -147,16 +122,45 @@ pub(super) fn repair(
         ),
         _ => (
             "no_resume_source",
-            "Nothing will wake it: it has no open task and waits for nothing.".to_owned(),
+            "Nothing will wake it: it has no open task and no open wait.".to_owned(),
         ),
     };
     // A deadline whose task is gone ends nothing.
-    draft.since(due(p)).until(None).say(
-        code,
-        sentence,
-        "Repair: the missing task has to be put back with its original identity.",
-        Actor::Operator,
-    )
+    draft
+        .since(due(p))
+        .until(None)
+        .say(code, sentence, lost::PUT_BACK, Actor::Operator)
+}
+
+/// What came and is to be brought to the workflow.
+fn cite_source<'p>(p: &Projected<'_>, draft: Draft<'p>) -> Draft<'p> {
+    let source = p.standing.resume_source_id.as_deref();
+    let is_source = |id: &Option<String>| id.is_some() && id.as_deref() == source;
+    match p.standing.wait_kind {
+        Some(WaitKind::Signal) => {
+            let mut signals = p.signals.iter();
+            let of = signals.find(|of| is_source(&of.id) || is_source(&of.command_id));
+            match of {
+                Some(signal) => draft.cite_signal(signal),
+                None => draft,
+            }
+        }
+        Some(WaitKind::Update) => {
+            let mut updates = p.updates.iter();
+            let of = updates.find(|of| is_source(&of.id) || is_source(&of.command_id));
+            match of {
+                Some(update) => draft.cite_update(update),
+                None => draft,
+            }
+        }
+        Some(WaitKind::Child) => {
+            let mut children = p.children.iter();
+            let of = children.find(|child| is_source(&child.child_workflow_run_id));
+            let resolution = of.and_then(|child| child.resolution.as_ref());
+            draft.cite_history(resolution.map(|recorded| recorded.event))
+        }
+        _ => draft,
+    }
 }
 
 /// When what the run waits for had come, or was to come: since then only the task is missing.

@@ -69,14 +69,14 @@ fn sentences_carry_what_an_operator_looks_for() {
         (
             "ActivityRetryScheduled",
             json!({"activity_type": "charge", "retry_after_attempt": 1, "max_attempts": 3,
-                "retry_backoff_seconds": 30, "message": "card declined"}),
-            "Activity charge, retry 2 of 3 after attempt 1, waits 30 s: card declined",
+                "retry_backoff_seconds": 300, "message": "card declined"}),
+            "Activity charge, attempt 2 of 3, after attempt 1 failed, waits 5 m: card declined",
         ),
         (
             "ActivityRetryScheduled",
             json!({"activity_class": "App\\Charge", "retry_after_attempt": 4,
                 "timeout_kind": "start_to_close", "retry_backoff_seconds": 0}),
-            "Activity Charge, retry 5 after attempt 4 (start to close timeout), waits 0 s",
+            "Activity Charge, attempt 5, after attempt 4 timed out (start to close), waits 0 s",
         ),
         (
             "ActivityFailed",

@@ -1,7 +1,10 @@
 //! One short sentence per event: the only place where the timeline's words are chosen.
 
 use super::Parts;
-use crate::durable::stored::{EventType, loose::Any, payloads::timeline::TimelineEvent};
+use crate::{
+    durable::stored::{EventType, loose::Any, payloads::timeline::TimelineEvent},
+    length,
+};
 
 /// Most characters of a message a sentence quotes; the entry has it whole.
 const QUOTED: usize = 200;
@@ -262,22 +265,26 @@ impl Words<'_> {
         }
     }
 
-    /// `, retry 2 of 3 after attempt 1, waits 30 s`.
+    /// `, attempt 2 of 3, after attempt 1 failed, waits 5 m`: as the activity's own row says it.
     fn retry(&self) -> String {
         let told = self.told;
+        let ended = match told.timeout_kind.as_deref() {
+            Some(kind) => format!("timed out ({})", kind.replace('_', " ")),
+            None => "failed".to_owned(),
+        };
         let which = match (told.retry_after_attempt.get(), told.max_attempts.get()) {
-            (Some(after), Some(most)) => {
+            (Some(after), most) => {
                 let next = after.saturating_add(1);
-                format!(" {next} of {most} after attempt {after}")
+                let of = most.map_or_else(String::new, |most| format!(" of {most}"));
+                format!("attempt {next}{of}, after attempt {after} {ended}")
             }
-            (Some(after), None) => format!(" {} after attempt {after}", after.saturating_add(1)),
-            (None, _) => String::new(),
+            (None, _) => format!("another attempt, after one {ended}"),
         };
         let waits = match told.retry_backoff_seconds.get() {
-            Some(seconds) => format!(", waits {seconds} s"),
+            Some(seconds) => format!(", waits {}", length::of_seconds(seconds)),
             None => String::new(),
         };
-        format!(", retry{which}{}{waits}", self.timeout_kind())
+        format!(", {which}{waits}")
     }
 
     /// Which of an activity's deadlines passed.

@@ -8,14 +8,13 @@ use crate::{
     db::Json,
     durable::{
         payload::avro,
-        projection::context::stamp,
+        projection::{Projected, context::stamp},
         repair::{
             change::{Guard, object},
             php_json,
             refusal::Refusal,
             request::{Caller, Request, SOURCE, Scope},
         },
-        store::past::History,
         stored::{
             AsCell as _, Cell, CommandRow, CommandStatus, CommandType, EventType, HistoryEvent,
             RunRow, TaskRow, TaskType, WaitKind,
@@ -55,23 +54,26 @@ pub(super) fn record(
             Guard::Is("last_command_sequence", run.last_command_sequence.cell()),
         ],
     );
-    draft.after.run = after;
-    draft.after.commands.push(command.clone());
+    draft.written.run = Some(after);
+    draft.written.commands.push(command.clone());
     Ok(command)
 }
 
+/// The command is written in the run's own codec.
+pub(super) fn can_record(p: &Projected<'_>) -> Result<(), Refusal> {
+    let codec = p.cx.snapshot.run.payload_codec.as_deref();
+    match codec.filter(|codec| !codec.is_empty() && *codec != AVRO) {
+        Some(codec) => Err(Refusal::UnsupportedCodec {
+            codec: codec.to_owned(),
+        }),
+        None => Ok(()),
+    }
+}
+
 fn command(draft: &Draft<'_>, request: &Request, made: &Made) -> Result<CommandRow, Refusal> {
+    can_record(draft.p)?;
     let snapshot = draft.p.cx.snapshot;
     let (run, now) = (&snapshot.run, draft.p.cx.now);
-    let codec = run
-        .payload_codec
-        .as_deref()
-        .filter(|codec| !codec.is_empty());
-    if let Some(codec) = codec.filter(|codec| *codec != AVRO) {
-        return Err(Refusal::UnsupportedCodec {
-            codec: codec.to_owned(),
-        });
-    }
     // Commands an older engine left unnumbered come before ours all the same.
     let known = i64::try_from(snapshot.commands.len()).unwrap_or(i64::MAX);
     let numbered = snapshot
@@ -184,9 +186,7 @@ fn event(draft: &mut Draft<'_>, request: &Request, made: &Made, command: &Comman
         ("updated_at", now.cell()),
     ];
     draft.insert(HistoryEvent::TABLE, &draft.ids.event.clone(), cells);
-    let mut events = snapshot.events.to_vec();
-    events.push(event);
-    draft.after.events = History::new(events, snapshot.events.notices().clone());
+    draft.written.event = Some(event);
     sequence
 }
 

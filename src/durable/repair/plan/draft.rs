@@ -8,8 +8,11 @@ use crate::durable::{
         change::{Guard, RowChange},
         request::NewIds,
     },
-    store::snapshot::RunSnapshot,
-    stored::{Cell, TaskRow},
+    store::{past::History, snapshot::RunSnapshot},
+    stored::{
+        AttemptRow, Cell, CommandRow, ExecutionRow, HistoryEvent, RunRow, TaskRow, TimerRow,
+        UpdateRow,
+    },
 };
 
 #[derive(Debug)]
@@ -17,8 +20,51 @@ pub(super) struct Draft<'a> {
     pub by: By,
     pub p: &'a Projected<'a>,
     pub ids: &'a NewIds,
-    pub after: RunSnapshot,
+    pub written: Written,
     pub changes: Vec<RowChange>,
+}
+
+/// Rows as they will stand, new ones and others.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    pub run: Option<RunRow>,
+    pub event: Option<HistoryEvent>,
+    pub commands: Vec<CommandRow>,
+    pub tasks: Vec<TaskRow>,
+    pub executions: Vec<ExecutionRow>,
+    pub attempts: Vec<AttemptRow>,
+    pub timers: Vec<TimerRow>,
+    pub updates: Vec<UpdateRow>,
+}
+
+impl Written {
+    /// The run when they are written. Whoever only asks whether they would be spares the copy.
+    pub fn onto(self, snapshot: &RunSnapshot) -> RunSnapshot {
+        let mut after = snapshot.clone();
+        after.run = self.run.unwrap_or(after.run);
+        if let Some(event) = self.event {
+            let mut events = snapshot.events.to_vec();
+            events.push(event);
+            after.events = History::new(events, snapshot.events.notices().clone());
+        }
+        put(&mut after.commands, self.commands, |row| &row.id);
+        put(&mut after.tasks, self.tasks, |row| &row.id);
+        put(&mut after.executions, self.executions, |row| &row.id);
+        put(&mut after.attempts, self.attempts, |row| &row.id);
+        put(&mut after.timers, self.timers, |row| &row.id);
+        put(&mut after.updates, self.updates, |row| &row.id);
+        after
+    }
+}
+
+/// Each in the place of the row it was, or behind all of them.
+fn put<T>(rows: &mut Vec<T>, written: Vec<T>, id: fn(&T) -> &String) {
+    for new in written {
+        match rows.iter_mut().find(|row| id(row) == id(&new)) {
+            Some(row) => *row = new,
+            None => rows.push(new),
+        }
+    }
 }
 
 impl<'a> Draft<'a> {
@@ -27,7 +73,7 @@ impl<'a> Draft<'a> {
             by,
             p,
             ids,
-            after: p.cx.snapshot.clone(),
+            written: Written::default(),
             changes: Vec::new(),
         }
     }

@@ -402,7 +402,7 @@ fn insert(draft: &mut Draft<'_>, new: New) -> Made {
         ),
     ]);
     draft.insert(TaskRow::TABLE, &task.id, cells);
-    draft.after.tasks.push(task.clone());
+    draft.written.tasks.push(task.clone());
     Made {
         kind: new.kind,
         task,

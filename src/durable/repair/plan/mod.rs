@@ -21,7 +21,7 @@ use crate::durable::{
 };
 use draft::Draft;
 pub(super) use draft::is_polled;
-pub use words::Words;
+pub use words::{Effect, Words};
 
 /// What is wrong with the run, and so what kind of repair it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -99,14 +99,32 @@ pub struct RepairPlan {
     pub digest: String,
 }
 
-/// The repair an operator asks for.
-pub fn plan(p: &Projected<'_>, request: &Request, ids: &NewIds) -> Result<RepairPlan, Refusal> {
+/// Whether a repair is offered: whether [`plan`] would give a plan, which alone knows what stands
+/// in the way of one that is called for. What follows from the task is not worked out, so that a
+/// page can ask for every run.
+pub fn offered(p: &Projected<'_>, mode: Mode) -> Result<(), Refusal> {
+    let ids = NewIds::default();
+    let (draft, made) = made(p, &ids)?;
+    match mode {
+        Mode::Nudge => nudge(&draft, &made).map(drop),
+        Mode::Direct => audit::can_record(p),
+    }
+}
+
+/// The gate, and the task that is brought back.
+fn made<'a>(p: &'a Projected<'a>, ids: &'a NewIds) -> Result<(Draft<'a>, Made), Refusal> {
     repair_gate::now(p).map_err(Refusal::Blocked)?;
     let mut draft = Draft::new(p, By::Operator, ids);
     let made = match recover::first(p) {
         Some((task, kind)) => recover::recover(&mut draft, task, kind)?,
         None => missing::create(&mut draft)?,
     };
+    Ok((draft, made))
+}
+
+/// The repair an operator asks for.
+pub fn plan(p: &Projected<'_>, request: &Request, ids: &NewIds) -> Result<RepairPlan, Refusal> {
+    let (mut draft, made) = made(p, ids)?;
     match request.mode {
         Mode::Nudge => nudge(&draft, &made),
         Mode::Direct => {

@@ -110,11 +110,7 @@ pub(super) fn recover(draft: &mut Draft<'_>, task: &TaskRow, kind: Kind) -> Resu
         offered.cells(),
         guards,
     );
-    for row in &mut draft.after.tasks {
-        if row.id == task.id {
-            row.clone_from(&offered);
-        }
-    }
+    draft.written.tasks.push(offered.clone());
     Ok(Made {
         kind,
         task: offered,
@@ -200,7 +196,7 @@ fn expire_attempt(
             updated_at: Some(now),
         };
         draft.insert(AttemptRow::TABLE, &id, expired.cells());
-        draft.after.attempts.push(expired);
+        draft.written.attempts.push(expired);
         id
     };
     let synced = ExecutionRow {
@@ -220,11 +216,7 @@ fn expire_attempt(
             synced.cells(),
             vec![Guard::Is("attempt_count", execution.attempt_count.cell())],
         );
-        for row in &mut draft.after.executions {
-            if row.id == synced.id {
-                row.clone_from(&synced);
-            }
-        }
+        draft.written.executions.push(synced);
     }
     Ok(())
 }
@@ -250,11 +242,7 @@ fn close_attempt(draft: &mut Draft<'_>, row: &AttemptRow) {
         expired.cells(),
         vec![Guard::Is("status", row.status.cell()), not_renewed],
     );
-    for row in &mut draft.after.attempts {
-        if row.id == expired.id {
-            row.clone_from(&expired);
-        }
-    }
+    draft.written.attempts.push(expired);
 }
 
 /// The number of the try that ran; none when none did.

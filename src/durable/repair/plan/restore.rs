@@ -78,7 +78,7 @@ pub(super) fn execution(
         updated_at: Some(draft.p.cx.now),
     };
     draft.insert(ExecutionRow::TABLE, &row.id, row.cells());
-    draft.after.executions.push(row.clone());
+    draft.written.executions.push(row.clone());
     Ok(row)
 }
 
@@ -153,7 +153,7 @@ pub(super) fn timer(draft: &mut Draft<'_>, id: Option<&str>) -> Result<TimerRow,
     let updated_at = row.fired_at.or(row.created_at).unwrap_or(p.cx.now);
     cells.push(("updated_at", updated_at.cell()));
     draft.insert(TimerRow::TABLE, &row.id, cells);
-    draft.after.timers.push(row.clone());
+    draft.written.timers.push(row.clone());
     Ok(row)
 }
 
@@ -228,6 +228,6 @@ pub(super) fn update(draft: &mut Draft<'_>, id: &str) -> Result<String, Refusal>
     let mut cells = row.cells();
     cells.push(("updated_at", p.cx.now.cell()));
     draft.insert(UpdateRow::TABLE, id, cells);
-    draft.after.updates.push(row);
+    draft.written.updates.push(row);
     Ok(command_id)
 }

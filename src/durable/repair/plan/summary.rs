@@ -10,13 +10,14 @@ use crate::durable::{
 /// Writes the summary, where there is one, and gives how the run will stand.
 pub(super) fn project(draft: &mut Draft<'_>, made: &Made) -> Standing {
     let before = draft.p.cx;
+    let rows = std::mem::take(&mut draft.written).onto(before.snapshot);
     let after = Projected::of(Context {
-        snapshot: &draft.after,
+        snapshot: &rows,
         ..before
     });
     let standing = after.standing.clone();
     let blocked = repair_gate::now(&after).err();
-    let budget = budget::of_history(&draft.after.events, before.config);
+    let budget = budget::of_history(&rows.events, before.config);
     let Some(summary) = &before.snapshot.summary else {
         return standing;
     };
@@ -55,7 +56,7 @@ pub(super) fn project(draft: &mut Draft<'_>, made: &Made) -> Standing {
         continue_as_new_recommended: budget.continue_as_new_recommended,
         history_budget_pressure: Some(budget.history_budget_pressure.as_str().to_owned()),
         // The engine's word for when the run last moved, not for when the row was written.
-        updated_at: draft.after.run.last_progress_at.or(summary.updated_at),
+        updated_at: rows.run.last_progress_at.or(summary.updated_at),
         ..summary.clone()
     };
     let id = summary.id.clone();

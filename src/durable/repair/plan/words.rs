@@ -1,30 +1,54 @@
 //! A plan in words: what it will do, what it will not, and what must be true for the run to go on.
 
+use chrono::{DateTime, Utc};
+
 use super::{Kind, Made, is_polled};
 use crate::durable::{
-    projection::{Projected, context::stamp, fleet, tasks::payload_of, transport::Patience},
+    projection::{Projected, fleet, tasks::payload_of, transport::Patience},
     repair::change::{Action, RowChange},
     stored::{AttemptRow, ExecutionRow, TaskType, TimerRow, UpdateRow},
 };
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Words {
-    pub will: Vec<String>,
+    pub will: Vec<Effect>,
     pub will_not: Vec<String>,
     /// What must hold for workers to go on; the first is the most doubtful.
     pub needs: Vec<String>,
 }
 
+/// One thing a repair does, and the moment its sentence ends with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Effect {
+    pub words: String,
+    pub at: Option<DateTime<Utc>>,
+}
+
+impl Effect {
+    fn now(words: String) -> Self {
+        Self { words, at: None }
+    }
+
+    /// With the moment as the reader has moments written.
+    pub fn told(&self, moment: impl Fn(DateTime<Utc>) -> String) -> String {
+        match self.at {
+            Some(at) => format!("{} {}.", self.words, moment(at)),
+            None => self.words.clone(),
+        }
+    }
+}
+
 pub(super) fn direct(p: &Projected<'_>, made: &Made, changes: &[RowChange]) -> Words {
     let mut will = vec![main_effect(p, made)];
     for change in changes {
-        will.extend(side_effect(change));
+        will.extend(side_effect(change).map(Effect::now));
     }
     if changes
         .iter()
         .any(|change| change.table == "workflow_commands")
     {
-        will.push("Record the repair as a command and a RepairRequested event.".to_owned());
+        let recorded = "Record the repair as a command and a RepairRequested event.";
+        will.push(Effect::now(recorded.to_owned()));
     }
     Words {
         will,
@@ -36,10 +60,10 @@ pub(super) fn direct(p: &Projected<'_>, made: &Made, changes: &[RowChange]) -> W
 pub(super) fn nudge(p: &Projected<'_>, made: &Made) -> Words {
     let run = &p.cx.snapshot.run.id;
     Words {
-        will: vec![format!(
+        will: vec![Effect::now(format!(
             "Mark the stored summary of run {run} so that the engine's repair pass rebuilds the {} task.",
             made.task.task_type
-        )],
+        ))],
         will_not: vec!["Write a task, a command or history.".to_owned()],
         needs: vec![format!(
             "The engine's repair pass must run: workflow:v2:repair-pass --run-id={run}."
@@ -47,10 +71,16 @@ pub(super) fn nudge(p: &Projected<'_>, made: &Made) -> Words {
     }
 }
 
-fn main_effect(p: &Projected<'_>, made: &Made) -> String {
+fn main_effect(p: &Projected<'_>, made: &Made) -> Effect {
     let task = &made.task;
-    let at = task.available_at.map(stamp);
-    match made.kind {
+    let at = |words: &str| match task.available_at {
+        Some(at) => Effect {
+            words: words.to_owned(),
+            at: Some(at),
+        },
+        None => Effect::now(format!("{words} an unknown time.")),
+    };
+    let words = match made.kind {
         Kind::DispatchOverdue | Kind::DispatchFailed if is_polled(p.cx.config) => format!(
             "Offer {} task {} to workers again.",
             task.task_type, task.id
@@ -68,23 +98,10 @@ fn main_effect(p: &Projected<'_>, made: &Made) -> String {
             "Clear the replay block of workflow task {} and make it ready.",
             task.id
         ),
-        Kind::MissingActivityTask => {
-            format!(
-                "Put back the activity's task, ready from {}.",
-                at.unwrap_or_default()
-            )
-        }
-        Kind::MissingTimerTask => {
-            format!(
-                "Put back the timer's task, due at {}.",
-                at.unwrap_or_default()
-            )
-        }
+        Kind::MissingActivityTask => return at("Put back the activity's task, ready from"),
+        Kind::MissingTimerTask => return at("Put back the timer's task, due at"),
         Kind::MissingConditionTimeout | Kind::MissingSignalTimeout => match task.task_type {
-            TaskType::Timer => format!(
-                "Put back the task that ends the wait at {}.",
-                at.unwrap_or_default()
-            ),
+            TaskType::Timer => return at("Put back the task that ends the wait at"),
             _ => "Put back the workflow task that sees the wait has timed out.".to_owned(),
         },
         Kind::MissingUpdateTask => {
@@ -102,7 +119,8 @@ fn main_effect(p: &Projected<'_>, made: &Made) -> String {
         Kind::DeadlineExpired => {
             "Add the workflow task that closes the run, whose deadline has passed.".to_owned()
         }
-    }
+    };
+    Effect::now(words)
 }
 
 fn side_effect(change: &RowChange) -> Option<String> {

@@ -285,15 +285,28 @@ impl Events {
         self.at(&[("order", self.newest_first.then_some("oldest"))])
     }
 
-    /// The failure before the oldest event shown, or before the one the address names.
+    /// The failure before the one the address names, or before where the reader begins; none
+    /// where it is known that there is none.
     pub fn older_failure(&self) -> Option<String> {
         let from = self.edge(true)?;
-        Some(self.jump("before", from))
+        let more = self.history.older.is_some();
+        let failed = |sequence| sequence < from;
+        self.may_lead(more, failed)
+            .then(|| self.jump("before", from))
     }
 
     pub fn newer_failure(&self) -> Option<String> {
         let from = self.edge(false)?;
-        Some(self.jump("after", from))
+        let more = self.history.newer.is_some();
+        let failed = |sequence| sequence > from;
+        self.may_lead(more, failed)
+            .then(|| self.jump("after", from))
+    }
+
+    /// Whether a failure that way is in view, or any may be out of it.
+    fn may_lead(&self, more: bool, that_way: impl Fn(i64) -> bool) -> bool {
+        let mut failures = self.history.rows.iter().filter(|row| row.failure.is_some());
+        more || self.is_filtered() || failures.any(|row| that_way(row.sequence))
     }
 
     fn jump(&self, way: &str, from: i64) -> String {
@@ -304,13 +317,13 @@ impl Events {
         let rows = &self.history.rows;
         let chosen = rows.iter().find(|row| row.chosen).map(|row| row.sequence);
         let sequences = rows.iter().map(|row| row.sequence);
-        chosen.or_else(|| {
-            // From the side the reader comes from: the failures in view count.
-            if older {
-                sequences.max().map(|newest| newest.saturating_add(1))
-            } else {
-                sequences.min().map(|oldest| oldest.saturating_sub(1))
-            }
+        // From the first row, where the reader begins: the failures in view below it count, and
+        // that row itself among them.
+        chosen.or_else(|| match (self.newest_first, older) {
+            (true, true) => Some(sequences.max()?.saturating_add(1)),
+            (true, false) => sequences.max(),
+            (false, true) => sequences.min(),
+            (false, false) => Some(sequences.min()?.saturating_sub(1)),
         })
     }
 
@@ -368,5 +381,98 @@ impl Events {
             Tag::unknown("missing"),
             format!("There is no event {sequence} in this run; these are its neighbours."),
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{history::Event, window::Window};
+
+    /// The first events of a run, of which these failed, newest first.
+    fn events(count: i64, failed: &[i64]) -> Events {
+        let row = |sequence| Event {
+            sequence,
+            kind: "activity",
+            event_type: "ActivityFailed".into(),
+            summary: String::new(),
+            at: None,
+            failure: failed.contains(&sequence).then(|| Tag::unknown("failed")),
+            chosen: false,
+            has_payload: false,
+        };
+        let history = History {
+            window: Window::default(),
+            rows: (1..=count).rev().map(row).collect(),
+            ..History::default()
+        };
+        Events::part("/r", history)
+    }
+
+    #[test]
+    fn another_failure_is_offered_only_where_there_may_be_one() {
+        let chosen = |mut events: Events, sequence| {
+            let mut rows = events.history.rows.iter_mut();
+            rows.find(|row| row.sequence == sequence).unwrap().chosen = true;
+            events
+        };
+        let oldest_first = |mut events: Events| {
+            events.newest_first = false;
+            events.history.rows.reverse();
+            events
+        };
+        let within = |mut events: Events, older, newer| {
+            (events.history.older, events.history.newer) = (older, newer);
+            events
+        };
+        let filtered = |mut events: Events| {
+            events.filter.text = Some("card".into());
+            events
+        };
+        for (what, events, older, newer) in [
+            ("no failure in a whole history", events(10, &[]), None, None),
+            ("no event at all", events(0, &[]), None, None),
+            (
+                "from the newest event back",
+                events(10, &[8]),
+                Some("before=11"),
+                None,
+            ),
+            (
+                "the newest event failed",
+                events(10, &[10]),
+                Some("before=11"),
+                None,
+            ),
+            (
+                "from the oldest event on",
+                oldest_first(events(10, &[8])),
+                None,
+                Some("after=0"),
+            ),
+            (
+                "between two",
+                chosen(events(10, &[3, 8]), 5),
+                Some("before=5"),
+                Some("after=5"),
+            ),
+            ("at the last one", chosen(events(10, &[8]), 8), None, None),
+            (
+                "more is not in view",
+                within(events(10, &[]), Some(1), Some(10)),
+                Some("before=11"),
+                Some("after=10"),
+            ),
+            (
+                "a filter may hide some",
+                filtered(events(10, &[])),
+                Some("before=11"),
+                Some("after=10"),
+            ),
+        ] {
+            let to = |place: &str| format!("/r/history?jump=failure&{place}");
+            assert_eq!(events.older_failure(), older.map(to), "{what}: older");
+            assert_eq!(events.newer_failure(), newer.map(to), "{what}: newer");
+        }
     }
 }

@@ -31,7 +31,7 @@ use crate::{
         head::Head,
         page::{Page, is_long},
         tag::{Mark, Tone},
-        timeline::{Label, Phase, Row, Tick, draw::Range, rows::key},
+        timeline::{Kind, Label, Phase, Row, Tick, Unit, draw::Range, rows::key},
         window::{Asked, Window},
     },
     web::{
@@ -152,7 +152,7 @@ pub async fn card(
         now: layout.now,
         config: &app.engine,
     });
-    let (head, diagnosis) = page::card(&projected);
+    let (head, diagnosis) = page::card(&projected, app.repair_mode());
     let view = CardView {
         layout,
         head,
@@ -189,7 +189,13 @@ async fn show(
         config: &app.engine,
     });
     let story = page::story(&projected);
-    let page = Arc::new(page::page(&projected, &story, &asked, range));
+    let page = Arc::new(page::page(
+        &projected,
+        app.repair_mode(),
+        &story,
+        &asked,
+        range,
+    ));
     let at = layout.now;
     let html = RunView::new(layout, Arc::clone(&page), asked.clone()).render()?;
     if is_long(page.history.window.total)
@@ -227,6 +233,7 @@ pub fn of_bundle(
     });
     let page = Arc::new(page::page(
         &projected,
+        app.repair_mode(),
         &page::story(&projected),
         &asked,
         range,
@@ -367,6 +374,19 @@ impl RunView {
             (None, false) => self.asked.changed(&[("unit", Some(&row.unit.id))]),
         };
         format!("{}{query}#timeline", self.here)
+    }
+
+    /// What is said beside a unit's name. Those of one group have the same kind, and often the
+    /// same name: when each began tells them apart.
+    fn beside(&self, unit: &Unit) -> String {
+        let grouped = self.page.timeline.of_group.is_some() && unit.kind != Kind::Run;
+        let from = unit.from().filter(|_| grouped).map(|at| self.clock(&at));
+        let kind = unit.kind_said().filter(|_| !grouped).map(str::to_owned);
+        [from, unit.note.clone(), kind]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     /// A group as an operator calls it: `activity fetch-mail` for `activity:fetch-mail`.

@@ -8,6 +8,7 @@ use axum::{
     http::{HeaderMap, Method, StatusCode, Uri},
     response::{Html, IntoResponse as _, Response},
 };
+use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
 use super::missing;
@@ -64,6 +65,8 @@ enum Stage {
     Refused {
         code: String,
         words: String,
+        /// Until when it would still be refused, where time alone changes that.
+        not_before: Option<DateTime<Utc>>,
     },
     Done {
         offer: Offer,
@@ -114,7 +117,7 @@ pub async fn show(
     Path((instance, run)): Path<(String, String)>,
 ) -> Result<Response, AppError> {
     let run = named(&app, instance, run).await?;
-    let state = offered(&app, &run).await?;
+    let state = offered(&app, &layout, &run).await?;
     respond(StatusCode::OK, layout, run, state, Asked::default(), vec![])
 }
 
@@ -133,7 +136,7 @@ pub async fn ask(
         .check(&seal(&run.run_id, &asked.digest), &asked.token)?;
     let problems = problems(&run, &asked);
     if !problems.is_empty() {
-        let state = offered(&app, &run).await?;
+        let state = offered(&app, &layout, &run).await?;
         let status = StatusCode::UNPROCESSABLE_ENTITY;
         return respond(status, layout, run, state, asked, problems);
     }
@@ -151,12 +154,12 @@ pub async fn ask(
         Ok(plan) => {
             let state = Stage::Done {
                 command_id: plan.command.as_ref().map(|command| command.id.clone()),
-                offer: Offer::of(&app, &plan),
+                offer: Offer::of(&app, &layout, &plan),
             };
             respond(StatusCode::OK, layout, run, state, asked, vec![])
         }
         Err(ApplyError::StateChanged | ApplyError::LostRaces | ApplyError::Refused(_)) => {
-            let state = offered(&app, &run).await?;
+            let state = offered(&app, &layout, &run).await?;
             respond(StatusCode::CONFLICT, layout, run, state, asked, vec![])
         }
         Err(ApplyError::NoSuchRun(_)) => Err(missing(&run.instance_id, Some(&run.run_id))),
@@ -200,18 +203,15 @@ async fn named(app: &App, instance: String, run: String) -> Result<Named, AppErr
 }
 
 /// What could be done now. Reads only.
-async fn offered(app: &App, run: &Named) -> Result<Stage, AppError> {
-    let mode = app
-        .repairs
-        .as_ref()
-        .map_or(Mode::Direct, |repairs| repairs.mode);
-    let request = request(mode, None, Caller::default());
+async fn offered(app: &App, layout: &Layout, run: &Named) -> Result<Stage, AppError> {
+    let request = request(app.repair_mode(), None, Caller::default());
     let goal = Goal::Asked(&request);
     match repair::preview(app.db()?, judged(app), &run.run_id, goal).await {
-        Ok(plan) => Ok(Stage::Offered(Offer::of(app, &plan))),
+        Ok(plan) => Ok(Stage::Offered(Offer::of(app, layout, &plan))),
         Err(ApplyError::Refused(refusal)) => Ok(Stage::Refused {
             code: refusal.code().to_owned(),
             words: refusal.words(),
+            not_before: refusal.not_before(),
         }),
         Err(ApplyError::Db(error)) => Err(error.into()),
         Err(ApplyError::NoSuchRun(_) | ApplyError::StateChanged | ApplyError::LostRaces) => {
@@ -253,11 +253,16 @@ pub fn reason_problem(reason: &str) -> Option<String> {
 }
 
 impl Offer {
-    fn of(app: &App, plan: &RepairPlan) -> Self {
+    fn of(app: &App, layout: &Layout, plan: &RepairPlan) -> Self {
         Self {
             kind: plan.kind.code(),
             nudge: plan.mode == Mode::Nudge,
-            will: plan.words.will.clone(),
+            will: plan
+                .words
+                .will
+                .iter()
+                .map(|effect| effect.told(|at| layout.moment(at).absolute))
+                .collect(),
             will_not: plan.words.will_not.clone(),
             needs: plan.words.needs.clone(),
             rows: plan

@@ -108,7 +108,7 @@ struct RowView {
     row: ListRow,
     href: String,
     started: Option<Moment>,
-    until: Option<Moment>,
+    until: Option<(&'static str, Moment)>,
 }
 
 struct Empty {
@@ -268,7 +268,7 @@ impl RunsView {
         let view = |row: ListRow| RowView {
             href: layout.run_href(&row.instance_id, &row.run_id),
             started: row.started.map(|at| layout.moment(at)),
-            until: row.until.map(|at| layout.moment(at)),
+            until: row.until.map(|(name, at)| (name, layout.moment(at))),
             row,
         };
         let page = answer.page.as_ref();
