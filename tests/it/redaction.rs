@@ -249,10 +249,16 @@ async fn no_secret_of_a_category_survives_anywhere_sqlite() {
     .await;
 }
 
-/// A run whose replay is blocked: its stored reason is the error of its task.
+/// A run whose replay is blocked: its stored reason is the error of its task, which says too why an
+/// exception could not be restored.
 pub fn blocked() -> RunBuilder {
     let mut run = Start::new("secret.keep", "secret-3").at(now() - hours(2));
-    run.replay_blocks("history_shape", json!({}), "S-message");
+    let more = json!({
+        "replay_blocked_exception_class": r"App\Gone",
+        "replay_blocked_resolution_source": "unrestorable",
+        "replay_blocked_resolution_error": "S-message",
+    });
+    run.replay_blocks("failure_resolution", more, "S-message");
     run
 }
 

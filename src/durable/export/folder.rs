@@ -12,7 +12,14 @@ use std::{
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use super::{entries, entry::Written as _, head::AVRO, hide::Hide, redaction::Slot, spool::Spool};
+use super::{
+    entries,
+    entry::Written as _,
+    head::AVRO,
+    hide::Hide,
+    redaction::{CopyId, Slot},
+    spool::Spool,
+};
 use crate::durable::{
     engine_config::EngineConfig,
     projection::{
@@ -40,19 +47,25 @@ pub(super) struct Folded {
     pub avro_activity: bool,
     /// As they are written.
     pub tasks: Spool<()>,
+    /// What they repeated of a slot that is hidden: of those whose replay was blocked.
+    pub hidden_tasks: Vec<(CopyId, String)>,
 }
 
 impl Folded {
     pub fn push_task(&mut self, hide: Hide<'_>, task: &TaskRow) -> io::Result<()> {
         let entry = entries::task(task);
-        if !hide.touches(Slot::TaskPayload) {
+        let quotes = [Slot::TaskPayload, Slot::FailureMessage];
+        if !quotes.iter().any(|slot| hide.touches(*slot)) {
             return self.tasks.push_with((), |out| entry.write(out));
         }
         let mut text = Vec::new();
         entry.write(&mut text);
         let mut entry: Value = serde_json::from_slice(&text)?;
-        let path = format!("tasks.{}.payload", self.tasks.len());
-        hide.redact_key(Slot::TaskPayload, &mut entry, "payload", || path);
+        let path = format!("tasks.{}", self.tasks.len());
+        let payload = || format!("{path}.payload");
+        hide.redact_key(Slot::TaskPayload, &mut entry, "payload", payload);
+        self.hidden_tasks
+            .extend(hide.hide_copies("tasks", &path, &mut entry));
         self.tasks.push((), &entry)
     }
 

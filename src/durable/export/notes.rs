@@ -212,6 +212,8 @@ impl Export<'_> {
         for n in 0..self.head.signals.len() {
             self.listed_copies(self.signal(n).1).await?;
         }
+        let of_tasks = std::mem::take(&mut folded.hidden_tasks);
+        self.listed_copies(of_tasks).await?;
         if self.hide.touches_activities() {
             for n in 0..folded.activities.len() {
                 let (_, copies) = self.activity(folded, n)?;

@@ -83,6 +83,10 @@ pub(super) const COLUMNS: &[(Slot, Copies)] = &[
     (Slot::FailureMessage, held(UPDATES, &["failure_message"])),
     // Of a worker that threw, or of a replay that was blocked.
     (Slot::FailureMessage, held(TASKS, &["last_error"])),
+    (
+        Slot::FailureMessage,
+        copies(TASKS, &["payload"], &["replay_blocked_resolution_error"]),
+    ),
     (Slot::FailureMessage, held(SUMMARIES, &["liveness_reason"])),
     (
         Slot::FailureMessage,

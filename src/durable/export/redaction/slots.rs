@@ -439,6 +439,7 @@ pub(super) const TABLE: &[About] = &[
                 when: When::Liveness("workflow_replay_blocked"),
                 ..copies("summary", &[], &["liveness_reason"])
             },
+            copies("tasks", &["payload"], &["replay_blocked_resolution_error"]),
         ],
         repeats: &[],
     },
