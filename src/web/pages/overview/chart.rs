@@ -9,34 +9,38 @@ use crate::{
     zone::Zone,
 };
 
-/// Pixels: one hour is four wide, the tallest is a hundred high.
+/// Pixels: one hour is four wide, the tallest is 120 high.
 const HOUR: usize = 4;
-const HEIGHT: i64 = 100;
-const BASE: i64 = 110;
+const HEIGHT: i64 = 120;
+const BASE: i64 = 130;
 
 /// Closed runs per hour over the week.
 pub struct Chart {
     pub width: usize,
-    pub columns: Vec<Column>,
+    /// Hours in which runs closed.
+    pub hours: Vec<Hour>,
     pub days: Vec<(usize, String)>,
-    /// The table: hours in which runs closed, the newest first.
-    pub rows: Vec<Row>,
+    /// Lines across, each with the number it stands for.
+    pub scale: Vec<(i64, String)>,
     pub completed: String,
     pub failed: String,
-    /// The most runs that closed in one hour.
-    pub most: String,
 }
 
-pub struct Column {
+/// One column, and the row of the table that says the same.
+pub struct Hour {
     pub x: usize,
-    pub completed: (i64, i64),
-    pub failed: (i64, i64),
-}
-
-pub struct Row {
-    pub hour: String,
+    pub done: Block,
+    pub fail: Block,
+    pub at: String,
     pub completed: String,
     pub failed: String,
+}
+
+/// A part of a column.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Block {
+    pub y: i64,
+    pub height: i64,
 }
 
 impl Chart {
@@ -48,11 +52,10 @@ impl Chart {
             .zip(&series.failed)
             .map(|((at, completed), failed)| (*at, *completed, *failed))
             .collect();
-        let most = hours
+        let closed = hours
             .iter()
-            .map(|(_, completed, failed)| completed + failed)
-            .max()
-            .unwrap_or(0);
+            .map(|(_, completed, failed)| completed + failed);
+        let most = closed.max().unwrap_or(0);
         // One run is visible however many the busiest hour had.
         let high = |runs: i64| match runs {
             0 => 0,
@@ -61,16 +64,25 @@ impl Chart {
         let local = |at: i64| zone.local(DateTime::from_timestamp_millis(at).unwrap_or_default());
         Self {
             width: hours.len() * HOUR,
-            columns: hours
+            hours: hours
                 .iter()
                 .enumerate()
                 .filter(|(_, (_, completed, failed))| completed + failed > 0)
-                .map(|(n, (_, completed, failed))| {
-                    let (failed, completed) = (high(*failed), high(*completed));
-                    Column {
+                .map(|(n, (at, completed, failed))| {
+                    let (fail, done) = (high(*failed), high(*completed));
+                    Hour {
                         x: n * HOUR,
-                        failed: (BASE - failed, failed),
-                        completed: (BASE - failed - completed, completed),
+                        fail: Block {
+                            y: BASE - fail,
+                            height: fail,
+                        },
+                        done: Block {
+                            y: BASE - fail - done,
+                            height: done,
+                        },
+                        at: absolute(local(*at).to_utc(), zone),
+                        completed: number(*completed),
+                        failed: number(*failed),
                     }
                 })
                 .collect(),
@@ -82,21 +94,23 @@ impl Chart {
                 })
                 .map(|(n, (at, _, _))| (n * HOUR, local(*at).weekday().to_string()))
                 .collect(),
-            rows: hours
-                .iter()
-                .rev()
-                .filter(|(_, completed, failed)| completed + failed > 0)
-                .map(|(at, completed, failed)| Row {
-                    hour: absolute(local(*at).to_utc(), zone),
-                    completed: number(*completed),
-                    failed: number(*failed),
-                })
+            scale: scale(most)
+                .map(|runs| (BASE - runs * HEIGHT / most, number(runs)))
                 .collect(),
             completed: number(series.completed.iter().sum()),
             failed: number(series.failed.iter().sum()),
-            most: number(most),
         }
     }
+}
+
+/// One to three round numbers up to the largest.
+fn scale(most: i64) -> impl Iterator<Item = i64> {
+    let steps = (0..18).flat_map(|power| [1, 2, 5].map(|step| step * 10_i64.pow(power)));
+    let step = steps.into_iter().find(|step| most / step <= 3);
+    let step = step.unwrap_or(i64::MAX);
+    (1..=3)
+        .map(move |n| n * step)
+        .take_while(move |runs| *runs <= most)
 }
 
 /// One horizontal bar and its figure.
@@ -132,9 +146,28 @@ mod tests {
             failed: vec![1, 0],
         };
         let chart = Chart::of(&series, Zone::UTC);
-        assert_eq!(chart.columns.len(), 1);
-        assert_eq!(chart.columns[0].failed, (108, 2));
-        assert_eq!(chart.rows.len(), 1);
-        assert_eq!(chart.rows[0].completed, "5,000");
+        assert_eq!(chart.hours.len(), 1);
+        let fail = Block {
+            y: BASE - 2,
+            height: 2,
+        };
+        assert_eq!(chart.hours[0].fail, fail);
+        assert_eq!(chart.hours[0].completed, "5,000");
+    }
+
+    #[test]
+    fn the_scale_has_one_to_three_round_numbers() {
+        for (most, want) in [
+            (0, &[][..]),
+            (1, &[1]),
+            (3, &[1, 2, 3]),
+            (4, &[2, 4]),
+            (12, &[5, 10]),
+            (5_001, &[2_000, 4_000]),
+            (9_999, &[5_000]),
+        ] {
+            assert_eq!(scale(most).collect::<Vec<_>>(), want, "{most}");
+        }
+        assert!((1..=3).contains(&scale(i64::MAX / 2).count()));
     }
 }
