@@ -1,6 +1,6 @@
 //! Opening a database: one URL, and an explanation when it does not open.
 
-use std::{str::FromStr as _, time::Duration};
+use std::{str::FromStr as _, sync::Arc, time::Duration};
 
 use sqlx::{
     AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, Row as _,
@@ -58,6 +58,10 @@ impl Settings {
 /// How long a request waits for a connection.
 pub(super) const ACQUIRE: Duration = Duration::from_secs(5);
 
+/// A connection that idled for longer is asked whether it is still there: after a restart or a
+/// failover of the server all of them are dead, and each would cost a request.
+const FRESH: Duration = Duration::from_secs(1);
+
 /// How long a write waits for a row another holds: a worker keeps its task locked while it runs,
 /// and may run for long. On PostgreSQL of two that wait for each other the one is ended that first
 /// waited for a second: that must not be a worker. MySQL sees it at once, and counts in seconds.
@@ -96,10 +100,11 @@ impl Db {
             pool,
             prefix: settings.prefix.as_str().into(),
             zone: settings.zone,
-            stand_ins: std::sync::Arc::default(),
+            stand_ins: Arc::default(),
             read_only: settings.read_only,
             statement_timeout: settings.statement_timeout,
             pool_size: settings.pool_size,
+            lent: Arc::default(),
         })
     }
 }
@@ -207,6 +212,9 @@ async fn postgres(settings: &Settings) -> Result<Pool, DbError> {
         .max_connections(settings.pool_size)
         .acquire_timeout(ACQUIRE)
         .test_before_acquire(false)
+        .before_acquire(|connection, meta| {
+            Box::pin(async move { Ok(meta.idle_for < FRESH || connection.ping().await.is_ok()) })
+        })
         .connect_with(options)
         .await
         .map_err(|error| server_error(target, &error))?;
@@ -236,6 +244,9 @@ async fn mysql(settings: &Settings) -> Result<Pool, DbError> {
         .max_connections(settings.pool_size)
         .acquire_timeout(ACQUIRE)
         .test_before_acquire(false)
+        .before_acquire(|connection, meta| {
+            Box::pin(async move { Ok(meta.idle_for < FRESH || connection.ping().await.is_ok()) })
+        })
         .after_connect(move |connection, _| {
             let summaries = summaries.clone();
             Box::pin(async move {

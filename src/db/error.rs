@@ -1,5 +1,6 @@
 //! What can go wrong with the database, told to the one who has to fix it.
 
+use sqlx::mysql::MySqlDatabaseError;
 use thiserror::Error;
 
 use super::Val;
@@ -23,6 +24,9 @@ pub enum DbError {
     Duplicate(String),
     #[error("all {0} database connections are in use; try again shortly")]
     PoolExhausted(u32),
+    /// The account may not do what was asked.
+    #[error("the database refuses: {0}")]
+    Denied(String),
     #[error("this connection is read-only")]
     ReadOnly,
     #[error("column {column}: expected {expected}, found {}", found.kind())]
@@ -54,30 +58,27 @@ impl DbError {
                 Self::Duplicate(db.message().to_owned())
             }
             sqlx::Error::Database(db) => {
-                let code = db.code();
-                match code.as_deref() {
-                    // PostgreSQL query_canceled; MariaDB and MySQL statement timeouts.
-                    Some("57014" | "70100") => Self::Timeout {
+                let told = db.message().to_owned();
+                // MySQL's and MariaDB's words are in the server's language, and most share a state.
+                let number = db
+                    .try_downcast_ref::<MySqlDatabaseError>()
+                    .map(MySqlDatabaseError::number);
+                match (db.code().as_deref(), number) {
+                    // query_canceled; max_statement_time of MariaDB, max_execution_time of MySQL.
+                    (Some("57014"), _) | (_, Some(1969 | 3024)) => Self::Timeout {
                         seconds: timeout_seconds,
                     },
-                    Some("HY000") if db.message().contains("maximum statement execution time") => {
-                        Self::Timeout {
-                            seconds: timeout_seconds,
-                        }
+                    // A lock not given in time, a row changed since it was read, a deadlock.
+                    (Some("40001" | "40P01" | "55P03"), _) | (_, Some(1020 | 1205 | 1213)) => {
+                        Self::Busy(told)
                     }
-                    // MariaDB and MySQL: a lock not given in time, a row changed since it was read.
-                    Some("HY000")
-                        if db.message().starts_with("Lock wait timeout")
-                            || db.message().starts_with("Record has changed") =>
-                    {
-                        Self::Busy(db.message().to_owned())
-                    }
-                    Some("40001" | "40P01" | "55P03") => Self::Busy(db.message().to_owned()),
-                    // PostgreSQL goes down or comes up; MariaDB and MySQL go down.
-                    Some("57P01" | "57P02" | "57P03" | "08S01") => {
-                        Self::Lost(db.message().to_owned())
-                    }
-                    _ => Self::Query(db.message().to_owned()),
+                    // No connection is left for us.
+                    (Some("53300"), _) | (_, Some(1040 | 1203 | 1226)) => Self::Busy(told),
+                    // insufficient_privilege; a table or a column.
+                    (Some("42501"), _) | (_, Some(1142 | 1143)) => Self::Denied(told),
+                    // The server goes down or comes up.
+                    (Some("57P01" | "57P02" | "57P03" | "08S01"), _) => Self::Lost(told),
+                    _ => Self::Query(told),
                 }
             }
             sqlx::Error::Io(io) => Self::Lost(io.to_string()),

@@ -48,6 +48,8 @@ pub struct Db {
     read_only: bool,
     statement_timeout: Duration,
     pool_size: u32,
+    /// Every open transaction holds one more of what is inside.
+    lent: Arc<Arc<()>>,
 }
 
 /// Connections of the pool.
@@ -147,7 +149,17 @@ impl Db {
 
     fn error(&self, error: sqlx::Error) -> DbError {
         if matches!(error, sqlx::Error::PoolTimedOut) {
-            return DbError::PoolExhausted(self.pool_size);
+            // The pool goes on trying a server that refuses, and says the same of one that has
+            // no connection left for us.
+            let lent = Arc::strong_count(&self.lent).saturating_sub(1);
+            return if lent < self.pool_size as usize {
+                DbError::Lost(format!(
+                    "no connection could be made within {} s",
+                    connect::ACQUIRE.as_secs()
+                ))
+            } else {
+                DbError::PoolExhausted(self.pool_size)
+            };
         }
         DbError::from_sqlx(error, self.statement_timeout.as_secs())
     }

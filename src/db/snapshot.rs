@@ -1,6 +1,6 @@
 //! Transactions: read snapshots for pages, immediate transactions for writes.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream::BoxStream};
@@ -17,6 +17,12 @@ enum Tx {
     MySql(Transaction<'static, MySql>),
 }
 
+#[derive(Clone, Copy)]
+enum Access {
+    Read,
+    Write,
+}
+
 /// One consistent view of the database for all statements of a page.
 #[derive(Debug)]
 pub struct Snapshot {
@@ -24,10 +30,14 @@ pub struct Snapshot {
     tx: Tx,
     /// Its connection is closed when it ends, and nobody else's.
     own: bool,
+    _lent: Arc<()>,
 }
 
 const POSTGRES_READ: &str = "begin isolation level repeatable read, read only";
 const MYSQL_READ: &str = "start transaction with consistent snapshot, read only";
+/// Whatever the server's default: what a statement waited for is read as it is then.
+const POSTGRES_WRITE: &str = "begin isolation level read committed, read write";
+const MYSQL_WRITE: &str = "start transaction read write";
 
 type TakeRow = dyn FnMut(&mut Row) -> Result<(), DbError> + Send;
 
@@ -59,28 +69,46 @@ impl std::fmt::Debug for Question {
 impl Db {
     /// Opens a read snapshot: REPEATABLE READ, or SQLite's read transaction.
     pub async fn snapshot(&self) -> Result<Snapshot, DbError> {
-        let mut tries = 0;
-        let tx = loop {
-            let begun = match &self.pool {
-                Pool::Sqlite(pool) => {
-                    let timeout = self.statement_timeout;
-                    break Tx::Sqlite(sqlite::Transaction::read(pool, self.zone, timeout).await?);
-                }
-                Pool::Postgres(pool) => pool.begin_with(POSTGRES_READ).await.map(Tx::Postgres),
-                Pool::MySql(pool) => pool.begin_with(MYSQL_READ).await.map(Tx::MySql),
-            };
-            match begun {
-                Ok(tx) => break tx,
-                // A pooled connection may have died since it was last used; the next one tells.
-                Err(sqlx::Error::Io(_)) if tries < 2 => tries += 1,
-                Err(error) => return Err(self.error(error)),
-            }
-        };
-        Ok(Snapshot {
+        let tx = self.begin(Access::Read).await?;
+        Ok(self.within(tx, false))
+    }
+
+    fn within(&self, tx: Tx, own: bool) -> Snapshot {
+        Snapshot {
             db: self.clone(),
             tx,
-            own: false,
-        })
+            own,
+            _lent: Arc::clone(&self.lent),
+        }
+    }
+
+    /// A pooled connection may have died since it was last used, and so may all others: the next
+    /// one tells.
+    async fn begin(&self, access: Access) -> Result<Tx, DbError> {
+        let (postgres, mysql) = match access {
+            Access::Read => (POSTGRES_READ, MYSQL_READ),
+            Access::Write => (POSTGRES_WRITE, MYSQL_WRITE),
+        };
+        let mut tries = 0;
+        loop {
+            let begun = match &self.pool {
+                Pool::Sqlite(pool) => {
+                    let (zone, timeout) = (self.zone, self.statement_timeout);
+                    let begun = match access {
+                        Access::Read => sqlite::Transaction::read(pool, zone, timeout).await,
+                        Access::Write => sqlite::Transaction::write(pool, zone, timeout).await,
+                    };
+                    return begun.map(Tx::Sqlite);
+                }
+                Pool::Postgres(pool) => pool.begin_with(postgres).await.map(Tx::Postgres),
+                Pool::MySql(pool) => pool.begin_with(mysql).await.map(Tx::MySql),
+            };
+            match begun {
+                Ok(tx) => return Ok(tx),
+                Err(error) if is_dead(&error) && tries < self.pool_size => tries += 1,
+                Err(error) => return Err(self.error(error)),
+            }
+        }
     }
 
     /// Opens a read snapshot whose statements may take as long as their reader does, on a
@@ -102,11 +130,8 @@ impl Db {
                 begin_own(pool, limit, MYSQL_READ).await.map(Tx::MySql)
             }
         };
-        Ok(Snapshot {
-            db: self.clone(),
-            tx: begun.map_err(|error| self.error(error))?,
-            own: true,
-        })
+        let begun = begun.map_err(|error| self.error(error))?;
+        Ok(self.within(begun, true))
     }
 
     /// Opens a transaction that may write. SQLite takes its write lock at once.
@@ -114,28 +139,20 @@ impl Db {
         if self.read_only {
             return Err(DbError::ReadOnly);
         }
-        let tx = match &self.pool {
-            Pool::Sqlite(pool) => {
-                let timeout = self.statement_timeout;
-                Ok(Tx::Sqlite(
-                    sqlite::Transaction::write(pool, self.zone, timeout).await?,
-                ))
-            }
-            // Whatever the server's default: what a statement waited for is read as it is then.
-            Pool::Postgres(pool) => pool
-                .begin_with("begin isolation level read committed, read write")
-                .await
-                .map(Tx::Postgres),
-            Pool::MySql(pool) => pool
-                .begin_with("start transaction read write")
-                .await
-                .map(Tx::MySql),
-        };
-        Ok(WriteTx(Snapshot {
-            tx: tx.map_err(|error| self.error(error))?,
-            db: self.clone(),
-            own: false,
-        }))
+        let tx = self.begin(Access::Write).await?;
+        Ok(WriteTx(self.within(tx, false)))
+    }
+}
+
+/// Whether the connection was gone before anything was asked of it.
+fn is_dead(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) => true,
+        // PostgreSQL leaves its last word in the socket.
+        sqlx::Error::Database(error) => error
+            .code()
+            .is_some_and(|code| code.starts_with("57P") || code.starts_with("08")),
+        _ => false,
     }
 }
 
@@ -157,7 +174,9 @@ where
                 let begin: SqlStr = begin.into_sql_str();
                 return Transaction::begin(connection, Some(begin)).await;
             }
-            Err(sqlx::Error::Io(_)) if tries < 2 => tries += 1,
+            Err(error) if is_dead(&error) && tries < pool.options().get_max_connections() => {
+                tries += 1;
+            }
             Err(error) => return Err(error),
         }
     }

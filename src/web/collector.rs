@@ -104,6 +104,10 @@ impl Failing {
                     "All database connections are in use",
                     "None was free in time".into(),
                 ),
+                DbError::Denied(_) => (
+                    "The database refuses",
+                    "This account may not read a table; Plimsoll's log says which".into(),
+                ),
                 error if error.is_unavailable() => (
                     "The database does not answer",
                     "The connection is lost or cannot be made".into(),
@@ -266,25 +270,33 @@ impl Collector {
 async fn run(collector: Weak<Inner>) {
     let mut walk = Walk::default();
     while let Some(inner) = collector.upgrade() {
-        let pause = pass(&inner, &mut walk).await;
+        let Rest { least, usual } = pass(&inner, &mut walk).await;
         drop(inner);
+        let mut rested = Duration::ZERO;
         // Looked at once a second, so that the task ends soon after the last user.
-        let mut left = pause;
-        while !left.is_zero() {
+        while rested < usual {
             let Some(inner) = collector.upgrade() else {
                 return;
             };
-            let step = left.min(Duration::from_secs(1));
+            let until = if rested < least { least } else { usual };
+            let step = (until - rested).min(Duration::from_secs(1));
             tokio::select! {
-                () = inner.asked.notified() => break,
-                () = tokio::time::sleep(step) => left -= step,
+                () = inner.asked.notified(), if rested >= least => break,
+                () = tokio::time::sleep(step) => rested += step,
             }
         }
     }
 }
 
+/// How long the database is left alone after a pass.
+struct Rest {
+    /// Whoever asks: for as long as the pass took, so that nobody keeps it at work all the time.
+    least: Duration,
+    usual: Duration,
+}
+
 /// One pass; says how long to rest after it.
-async fn pass(inner: &Inner, walk: &mut Walk) -> Duration {
+async fn pass(inner: &Inner, walk: &mut Walk) -> Rest {
     inner.standing.send_modify(|standing| standing.begun += 1);
     let now = inner.clock.now();
     let began = std::time::Instant::now();
@@ -295,7 +307,11 @@ async fn pass(inner: &Inner, walk: &mut Walk) -> Duration {
         cause: Cause::Panic,
     }));
     let took = began.elapsed();
-    let rest = rest(inner.options.interval, took, made.as_ref().err());
+    let usual = rest(inner.options.interval, took, made.as_ref().err());
+    let rest = Rest {
+        least: took.min(usual),
+        usual,
+    };
     match made {
         Ok(latest) => {
             tracing::debug!(

@@ -9,7 +9,7 @@ use hyper_util::{
     server::graceful::GracefulShutdown,
     service::TowerToHyperService,
 };
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, task::JoinSet};
 
 /// How long connections may take.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +41,7 @@ pub async fn answer(
     http.timer(TokioTimer::new())
         .header_read_timeout(patience.headers);
     let open = GracefulShutdown::new();
+    let mut connections = JoinSet::new();
     let mut stop = pin!(stop);
     loop {
         let accepted = tokio::select! {
@@ -56,16 +57,19 @@ pub async fn answer(
         };
         let service = TowerToHyperService::new(router.clone());
         let connection = open.watch(http.serve_connection(TokioIo::new(stream), service));
-        // A client that goes away or talks nonsense is no trouble of ours.
-        tokio::spawn(async move { connection.await.ok() });
+        while connections.try_join_next().is_some() {}
+        // A client that goes away or talks nonsense is no error.
+        connections.spawn(async move { connection.await.ok() });
     }
     drop(listener);
     if tokio::time::timeout(patience.ending, open.shutdown())
         .await
         .is_err()
     {
-        tracing::warn!("left requests unanswered that had not ended");
+        tracing::warn!("cut off requests that had not ended");
     }
+    // What is left holds connections to the database.
+    connections.shutdown().await;
 }
 
 /// A client that left before it was accepted is nothing; no file left to give it is, and trying

@@ -45,6 +45,9 @@ pub enum AppError {
         how: String,
         source: Option<Source>,
     },
+    /// The database's account lacks a right.
+    #[error("the database refused")]
+    Refused(Arc<DbError>),
     #[error("the request took too long")]
     Timeout,
     /// The same of one that writes, and may go on doing so.
@@ -90,7 +93,8 @@ impl From<&Arc<DbError>> for AppError {
                     .to_owned(),
                 source: Some(Box::new(Arc::clone(error))),
             },
-            _ => Self::internal("reading the database", Arc::clone(error)),
+            DbError::Denied(_) => Self::Refused(Arc::clone(error)),
+            _ => Self::internal("asking the database", Arc::clone(error)),
         }
     }
 }
@@ -154,7 +158,7 @@ impl AppError {
             Self::Unavailable { .. } | Self::Timeout | Self::WriteTimeout => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
-            Self::Internal { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Refused(_) | Self::Internal { .. } => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 
@@ -196,6 +200,12 @@ impl AppError {
                 format!("{what} does not answer right now."),
                 how.clone(),
             ),
+            Self::Refused(_) => (
+                "plimsoll_error",
+                "The database refused",
+                "The database account Plimsoll uses lacks a right. Nothing was changed.".to_owned(),
+                "Give it the rights that the README names; the log says which table it is about.".to_owned(),
+            ),
             Self::Timeout => (
                 "plimsoll_error",
                 "Took too long",
@@ -205,14 +215,14 @@ impl AppError {
             Self::WriteTimeout => (
                 "plimsoll_error",
                 "Took too long",
-                "The answer took too long, so it was not waited for. What was asked for may still happen.".to_owned(),
-                "Look at the run before asking again.".to_owned(),
+                "This took too long, so it was not waited for. It may still be done.".to_owned(),
+                "Check the run before you try again.".to_owned(),
             ),
             Self::Internal { .. } => (
                 "plimsoll_error",
                 "Something went wrong inside Plimsoll",
-                "The request could not be answered. Nothing was changed by reading.".to_owned(),
-                "Try again. If it stays, give the request id below to whoever runs this server: the log has the details under it.".to_owned(),
+                "The request could not be answered.".to_owned(),
+                "Try again; after a repair, check the run first. If it stays, give the request id below to whoever runs this server: the log has the details under it.".to_owned(),
             ),
         };
         Words {
@@ -233,6 +243,9 @@ impl AppError {
             Self::Unavailable { source, .. } => {
                 let cause = source.as_deref().map(|source| chain(source));
                 tracing::warn!(error = %self, cause, "request failed");
+            }
+            Self::Refused(source) => {
+                tracing::error!(error = %self, cause = %source, "request failed");
             }
             Self::Timeout | Self::WriteTimeout => tracing::warn!(error = %self, "request failed"),
             _ => {}
