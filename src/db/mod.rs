@@ -31,6 +31,9 @@ pub use val::Val;
 
 use statement::StandIns;
 
+/// How long the end waits for connections that are in use.
+const CLOSING: Duration = Duration::from_secs(5);
+
 #[derive(Clone, Debug)]
 enum Pool {
     Sqlite(sqlite::SqlitePool),
@@ -138,12 +141,18 @@ impl Db {
         }
     }
 
-    /// Waits until every connection is back and closes them.
+    /// Waits until every connection is back and closes them. One that does not come back is not
+    /// waited for: whoever holds it must not hold the process.
     pub async fn close(&self) {
-        match &self.pool {
-            Pool::Sqlite(pool) => pool.close().await,
-            Pool::Postgres(pool) => pool.close().await,
-            Pool::MySql(pool) => pool.close().await,
+        let closing = async {
+            match &self.pool {
+                Pool::Sqlite(pool) => pool.close().await,
+                Pool::Postgres(pool) => pool.close().await,
+                Pool::MySql(pool) => pool.close().await,
+            }
+        };
+        if tokio::time::timeout(CLOSING, closing).await.is_err() {
+            tracing::warn!("left database connections open that were still in use");
         }
     }
 

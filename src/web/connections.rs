@@ -88,7 +88,13 @@ async fn wait_out(error: &io::Error) {
 
 #[cfg(test)]
 mod tests {
-    use axum::routing::get;
+    use std::{future::pending, sync::Arc};
+
+    use axum::{
+        body::{Body, Bytes},
+        routing::get,
+    };
+    use futures_util::stream;
     use tokio::{
         io::{AsyncReadExt as _, AsyncWriteExt as _},
         net::TcpStream,
@@ -101,14 +107,21 @@ mod tests {
     const NEVER: Duration = Duration::from_mins(10);
 
     async fn started(headers: Duration) -> (TcpStream, oneshot::Sender<()>, impl Future) {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
         let router = Router::new().route("/", get(async || "here"));
-        let (stop, stopped) = oneshot::channel();
         let patience = Patience {
             headers,
             ending: NEVER,
         };
+        serving(router, patience).await
+    }
+
+    async fn serving(
+        router: Router,
+        patience: Patience,
+    ) -> (TcpStream, oneshot::Sender<()>, impl Future) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel();
         let answering = tokio::spawn(answer(listener, router, patience, async {
             let _ = stopped.await;
         }));
@@ -130,6 +143,34 @@ mod tests {
         stop.send(()).unwrap();
         answering.await;
         assert!(!all_it_says(&mut client).await.contains("here"));
+    }
+
+    #[tokio::test]
+    async fn what_does_not_end_in_time_is_cut_off_and_holds_nothing() {
+        let held = Arc::new(());
+        let holding = Arc::clone(&held);
+        let endless = get(async move || {
+            let ends_never = pending::<Result<Bytes, io::Error>>();
+            Body::from_stream(stream::once(async move {
+                let _holding = holding;
+                ends_never.await
+            }))
+        });
+        let router = Router::new().route("/", endless);
+        let patience = Patience {
+            headers: NEVER,
+            ending: Duration::from_millis(20),
+        };
+        let (mut client, stop, answering) = serving(router, patience).await;
+        client
+            .write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            .await
+            .unwrap();
+        let mut said = [0; 15];
+        client.read_exact(&mut said).await.unwrap();
+        stop.send(()).unwrap();
+        answering.await;
+        assert_eq!(Arc::strong_count(&held), 1);
     }
 
     #[tokio::test]

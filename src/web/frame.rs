@@ -3,14 +3,15 @@
 //! of layers: a probe passes through it on every beat.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::to_bytes;
 use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
@@ -20,10 +21,14 @@ use tracing::Instrument as _;
 use crate::db;
 use crate::web::error::{AppError, Face};
 use crate::web::layout::{self, Choices, Layout};
+use crate::web::origin::refuse_strangers;
 use crate::web::state::App;
 
 /// Forms are small; a route that takes more (a bundle) raises this with its own layer.
 pub const BODY_LIMIT: usize = 256 * 1024;
+
+/// For a bundle to arrive in. One that stops arriving is given up before.
+const UPLOAD_TIME: Duration = Duration::from_mins(15);
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const STATEMENTS: HeaderName = HeaderName::from_static("x-statements");
@@ -99,17 +104,34 @@ async fn frame(State(app): State<App>, mut request: Request, next: Next) -> Resp
     let started = Instant::now();
     let id = RequestId::of(request.headers());
     let asked = Asked::new(&app, &request);
+    let path = logged(&app, request.uri().path());
     let span = if asked.quiet {
-        tracing::debug_span!("request", request_id = id.as_str(), method = %request.method(), path = request.uri().path())
+        tracing::debug_span!("request", request_id = id.as_str(), method = %request.method(), path = &*path)
     } else {
-        tracing::info_span!("request", request_id = id.as_str(), method = %request.method(), path = request.uri().path())
+        tracing::info_span!("request", request_id = id.as_str(), method = %request.method(), path = &*path)
     };
     let route = request.extensions().get::<MatchedPath>().cloned();
     request.extensions_mut().insert(id.clone());
 
     let reads = request.method().is_safe();
-    let handled = AssertUnwindSafe(next.run(request)).catch_unwind();
-    let limited = tokio::time::timeout(app.request_timeout, handled);
+    // A probe or a scraper may know us by any name, and what it gets is no secret of a run.
+    let allowed = if asked.quiet {
+        Ok(())
+    } else {
+        refuse_strangers(&app.hosts, request.method(), request.headers())
+    };
+    let handled = AssertUnwindSafe(async {
+        match allowed {
+            Ok(()) => next.run(request).await,
+            Err(refused) => refused.into_response(),
+        }
+    });
+    let limit = if asked.uploads {
+        UPLOAD_TIME
+    } else {
+        app.request_timeout
+    };
+    let limited = tokio::time::timeout(limit, handled.catch_unwind());
     let (outcome, statements) = db::counted(limited).instrument(span.clone()).await;
     let response = match outcome {
         Ok(Ok(response)) => response,
@@ -147,6 +169,18 @@ async fn frame(State(app): State<App>, mut request: Request, next: Next) -> Resp
     response
 }
 
+/// The path as the log has it: whoever knows the address of a bundle may read it.
+fn logged<'p>(app: &App, path: &'p str) -> Cow<'p, str> {
+    let below = app.base.strip(path);
+    match below.and_then(|below| below.strip_prefix("/bundles/")) {
+        Some(rest) if !rest.is_empty() => {
+            let part = rest.find('/').map_or("", |end| &rest[end..]);
+            format!("{}/***{part}", &path[..path.len() - rest.len() - 1]).into()
+        }
+        _ => path.into(),
+    }
+}
+
 /// What must be remembered of a request to answer it with an error.
 struct Asked {
     face: Face,
@@ -154,6 +188,8 @@ struct Asked {
     back: String,
     /// Probes and assets would drown the log.
     quiet: bool,
+    /// It takes as long as the sender's line does.
+    uploads: bool,
 }
 
 impl Asked {
@@ -193,6 +229,7 @@ impl Asked {
                 layout::back(app, request.method(), request.uri())
             },
             quiet,
+            uploads: request.method() == Method::POST && below == Some("/bundles"),
         }
     }
 }

@@ -1,17 +1,15 @@
-//! Who may write: a page of ours, or a script. Another site's page, which a browser would lend
-//! the operator's network and identity to, may not.
+//! Who is answered: whoever asks under a name that is ours. And who may write: a page of ours, or a
+//! script. Another site's page, which a browser would lend the operator's network and identity to,
+//! may neither read nor write.
 
 use std::{fmt, net::IpAddr};
 
-use axum::http::{HeaderMap, header, uri::Authority};
+use axum::http::{HeaderMap, Method, header, uri::Authority};
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
-use ulid::Ulid;
 
-use crate::{
-    durable::export::seal::{hex, same},
-    web::error::AppError,
-};
+use crate::web::error::AppError;
 
 /// The names this copy is reached by, beside localhost and plain addresses.
 #[derive(Clone, Debug, Default)]
@@ -37,19 +35,26 @@ impl Hosts {
     }
 }
 
-/// Refuses what a browser sends on behalf of another site, or to a name that is not ours. A script
-/// sends neither Origin nor Sec-Fetch-Site.
-pub fn refuse_other_sites(hosts: &Hosts, headers: &HeaderMap) -> Result<(), AppError> {
+/// Refuses what is sent to a name that is not ours, and what a browser sends on behalf of another
+/// site if it may write. A script sends neither Origin nor Sec-Fetch-Site.
+pub fn refuse_strangers(
+    hosts: &Hosts,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Result<(), AppError> {
     if let Some(host) = headers.get(header::HOST) {
         let host = host.to_str().unwrap_or("");
         if !hosts.know(host) {
             return Err(AppError::Forbidden {
                 message: format!(
-                    "Nothing is written under the name {host:?}: this copy of Plimsoll does not know it as its own."
+                    "Plimsoll does not answer to the name {host:?}. If it is one of this copy's, start it with --public-host and that name."
                 ),
-                how: "If it is, start Plimsoll with --public-host and this name.".to_owned(),
+                how: "Meanwhile, reach it by its address or as localhost.".to_owned(),
             });
         }
+    }
+    if method.is_safe() {
+        return Ok(());
     }
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or(""));
     let ours = match (text("sec-fetch-site"), text("origin")) {
@@ -99,8 +104,9 @@ impl fmt::Debug for Forms {
 
 impl Default for Forms {
     fn default() -> Self {
-        let secret = [Ulid::generate(), Ulid::generate()].map(|id| id.to_bytes());
-        Self(Hmac::new_from_slice(&secret.concat()).expect("a key of any length will do"))
+        let mut secret = [0; 32];
+        getrandom::fill(&mut secret).expect("the system gives random bytes");
+        Self(Hmac::new_from_slice(&secret).expect("a key of any length will do"))
     }
 }
 
@@ -110,21 +116,25 @@ impl Forms {
         Self(Hmac::new_from_slice(secret.as_bytes()).expect("a key of any length will do"))
     }
 
+    fn seal(&self, purpose: &str) -> Hmac<Sha256> {
+        let mut seal = self.0.clone();
+        seal.update(purpose.as_bytes());
+        seal
+    }
+
     pub fn token(&self, purpose: &str) -> String {
-        let mut mac = self.0.clone();
-        mac.update(purpose.as_bytes());
-        hex(&mac.finalize().into_bytes())
+        URL_SAFE_NO_PAD.encode(self.seal(purpose).finalize().into_bytes())
     }
 
     pub fn check(&self, purpose: &str, token: &str) -> Result<(), AppError> {
-        if same(&self.token(purpose), token) {
+        let sent = URL_SAFE_NO_PAD.decode(token).unwrap_or_default();
+        if self.seal(purpose).verify_slice(&sent).is_ok() {
             return Ok(());
         }
         Err(AppError::Forbidden {
-            message:
-                "This form is not from this copy of Plimsoll, or from before it was restarted."
-                    .to_owned(),
-            how: "Open the page again and repeat. Copies behind one address need the same --form-secret-file."
+            message: "This form has expired: Plimsoll was restarted, or another copy made it."
+                .to_owned(),
+            how: "Reload the page and send it again. Copies behind one address need the same --form-secret-file."
                 .to_owned(),
         })
     }
@@ -149,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_written_under_a_strange_name() {
+    fn nothing_is_read_or_written_under_a_strange_name() {
         let hosts = Hosts::new(vec!["ops.example".to_owned()]);
         for (host, ours) in [
             ("127.0.0.1", true),
@@ -173,11 +183,17 @@ mod tests {
             let origin = format!("http://{host}");
             let mut sent = HeaderMap::new();
             sent.insert("host", HeaderValue::from_static(host));
-            assert_eq!(refuse_other_sites(&hosts, &sent).is_ok(), ours, "{host:?}");
+            for method in [Method::GET, Method::POST] {
+                let answered = refuse_strangers(&hosts, &method, &sent).is_ok();
+                assert_eq!(answered, ours, "{method} {host:?}");
+            }
             // A name that leads here makes its pages ours to the browser.
             sent.insert("origin", HeaderValue::from_str(&origin).unwrap());
             sent.insert("sec-fetch-site", HeaderValue::from_static("same-origin"));
-            assert_eq!(refuse_other_sites(&hosts, &sent).is_ok(), ours, "{host:?}");
+            for method in [Method::GET, Method::POST] {
+                let answered = refuse_strangers(&hosts, &method, &sent).is_ok();
+                assert_eq!(answered, ours, "{method} {host:?}");
+            }
         }
     }
 
@@ -217,11 +233,10 @@ mod tests {
                 false,
             ),
         ] {
-            assert_eq!(
-                refuse_other_sites(&hosts, &headers(sent)).is_ok(),
-                allowed,
-                "{sent:?}"
-            );
+            let sent = headers(sent);
+            let may = |method| refuse_strangers(&hosts, &method, &sent).is_ok();
+            assert_eq!(may(Method::POST), allowed, "{sent:?}");
+            assert!(may(Method::GET), "a link from elsewhere: {sent:?}");
         }
     }
 

@@ -26,6 +26,8 @@ enum Way {
     /// What comes in stays there, as on a network that swallows packets.
     Stuck,
     Shut,
+    /// Nobody listens, as when the server is stopped.
+    Refused,
 }
 
 /// A door in front of the database that can be shut.
@@ -35,12 +37,29 @@ struct Door {
 }
 
 async fn door(host: String, port: u16) -> Door {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let own = listener.local_addr().unwrap().port();
-    let (way, state) = tokio::sync::watch::channel(Way::Open);
+    let (way, mut state) = tokio::sync::watch::channel(Way::Open);
     tokio::spawn(async move {
         loop {
-            let Ok((mut client, _)) = listener.accept().await else {
+            if *state.borrow() == Way::Refused {
+                drop(listener);
+                let again = state.wait_for(|way| *way != Way::Refused);
+                if again.await.is_err() {
+                    return;
+                }
+                listener = tokio::net::TcpListener::bind(("127.0.0.1", own))
+                    .await
+                    .unwrap();
+            }
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                changed = state.changed() => match changed {
+                    Ok(()) => continue,
+                    Err(_) => return,
+                },
+            };
+            let Ok((mut client, _)) = accepted else {
                 return;
             };
             if *state.borrow() == Way::Shut {
@@ -171,10 +190,20 @@ async fn scraped(server: &TestServer, what: impl Future<Output = ()>) {
 }
 
 async fn body(db: TestDb) {
-    let (door, behind, server) = behind(&db, Options::default().limit).await;
+    away(&db, Way::Shut).await;
+}
+
+/// Nobody answers at the address: no connection can be made, which is another thing than none
+/// being free.
+async fn refused(db: TestDb) {
+    away(&db, Way::Refused).await;
+}
+
+async fn away(db: &TestDb, way: Way) {
+    let (door, behind, server) = behind(db, Options::default().limit).await;
     let before = json(&server, "/waterline/api/stats").await;
     let scene = async {
-        door.way.send(Way::Shut).unwrap();
+        door.way.send(way).unwrap();
         let away = until(&server, true).await;
         assert_eq!(away["flows"], before["flows"]);
         assert!(away["plimsoll"]["age_ms"].as_i64() > Some(0));
@@ -253,6 +282,18 @@ async fn postgres() {
 #[tokio::test]
 async fn mysql() {
     crate::rig::on(plimsoll::db::Dialect::MySql, body).await;
+}
+
+mod refused {
+    #[tokio::test]
+    async fn postgres() {
+        crate::rig::on(plimsoll::db::Dialect::Postgres, super::refused).await;
+    }
+
+    #[tokio::test]
+    async fn mysql() {
+        crate::rig::on(plimsoll::db::Dialect::MySql, super::refused).await;
+    }
 }
 
 mod silence {

@@ -55,6 +55,64 @@ impl Answer {
     }
 }
 
+/// After a restart or a failover of the server every connection of a pool is dead: none of them may
+/// cost a request, whether it reads or writes.
+mod connections_that_died_are_tried_past {
+    use sqlx::{AssertSqlSafe, Connection as _, Executor as _, MySqlConnection, PgConnection};
+
+    use super::*;
+
+    async fn warm(db: &Db) {
+        let opened = (0..6).map(|_| db.snapshot());
+        for snapshot in futures_util::future::join_all(opened).await {
+            snapshot.unwrap().end().await;
+        }
+    }
+
+    async fn all_are_answered(db: &TestDb) {
+        for _ in 0..8 {
+            db.read_only.fetch(count(&db.read_only)).await.unwrap();
+        }
+        add_row(&db.writable, "one").await;
+    }
+
+    #[tokio::test]
+    async fn postgres() {
+        rig::on(Dialect::Postgres, async |db: TestDb| {
+            warm(&db.read_only).await;
+            warm(&db.writable).await;
+            let mut server = PgConnection::connect(&db.url).await.unwrap();
+            let end = "select pg_terminate_backend(pid) from pg_stat_activity \
+                       where datname = current_database() and pid <> pg_backend_pid()";
+            server.execute(end).await.unwrap();
+            all_are_answered(&db).await;
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn mysql() {
+        rig::on(Dialect::MySql, async |db: TestDb| {
+            warm(&db.read_only).await;
+            warm(&db.writable).await;
+            let mut server = MySqlConnection::connect(&db.url).await.unwrap();
+            let others = "select id from information_schema.processlist \
+                          where db = database() and id <> connection_id()";
+            let others: Vec<i64> = sqlx::query_scalar(others)
+                .fetch_all(&mut server)
+                .await
+                .unwrap();
+            assert!(others.len() > 6);
+            for id in others {
+                let end = AssertSqlSafe(format!("kill {id}"));
+                server.execute(end).await.unwrap();
+            }
+            all_are_answered(&db).await;
+        })
+        .await;
+    }
+}
+
 /// PostgreSQL ends the one of two that waited longest for each other, and that may be a worker.
 mod who_waits_for_a_row_gives_way_to_a_worker {
     use sqlx::{Connection as _, Executor as _, PgConnection};

@@ -5,6 +5,7 @@ use std::fmt;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
 
 pub const CANONICALIZATION: &str = "json-recursive-ksort-v1";
 pub const CHECKSUM: &str = "sha256";
@@ -127,11 +128,7 @@ pub fn hex(bytes: &[u8]) -> String {
 
 /// Equal in a time that does not tell how much of it is.
 pub fn same(a: &str, b: &str) -> bool {
-    a.len() == b.len()
-        && a.bytes()
-            .zip(b.bytes())
-            .fold(0, |differs, (a, b)| differs | (a ^ b))
-            == 0
+    a.as_bytes().ct_eq(b.as_bytes()).into()
 }
 
 #[cfg(test)]

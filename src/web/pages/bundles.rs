@@ -1,14 +1,17 @@
 //! `/bundles` and `/bundles/{bundle}`: an exported history, opened without a database.
 
-use std::sync::Arc;
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use askama::Template;
 use axum::{
-    body::{Body, Bytes, to_bytes},
-    extract::{Path, RawQuery, State},
-    http::{HeaderMap, StatusCode, header},
+    body::Bytes,
+    extract::{
+        FromRequest as _, Multipart, Path, RawQuery, Request, State, multipart::MultipartError,
+    },
+    http::{StatusCode, header},
     response::{Html, IntoResponse as _, Redirect, Response},
 };
+use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
 
 use super::run::{self, history as events, payload as payloads};
 use crate::{
@@ -126,20 +129,17 @@ pub async fn choose(layout: Layout) -> Result<Html<String>, AppError> {
 pub async fn open(
     State(app): State<App>,
     layout: Layout,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Result<Response, AppError> {
     // Before the body is read, so that not every file that is sent is in memory; not the turn to
     // be looked at, which a slow sender would keep from others.
     let arriving = app.bundles.arriving.acquire().await;
-    let body = to_bytes(body, UPLOAD)
-        .await
-        .map_err(|_| AppError::TooLarge)?;
+    let file = sent_file(&app, request).await?;
     let _turn = app.bundles.reading.acquire().await;
     drop(arriving);
-    let kind = headers.get(header::CONTENT_TYPE);
-    let file = sent_file(kind.and_then(|kind| kind.to_str().ok()), body)
-        .ok_or_else(|| AppError::invalid("file", "Choose a file."))?;
+    if file.is_empty() {
+        return Err(AppError::invalid("file", "Choose a file."));
+    }
     let read = read_bytes(file, app.export.key.clone())
         .await
         .map_err(|error| AppError::internal("reading the bundle", error))?;
@@ -157,27 +157,51 @@ pub async fn open(
     }
 }
 
-/// The one file of the form: between the first empty line and the last boundary. A body that is
-/// no form is the file itself.
-fn sent_file(kind: Option<&str>, body: Bytes) -> Option<Bytes> {
-    const HEAD: usize = 8 * 1024;
-    let Some(form) = kind.and_then(|kind| kind.strip_prefix("multipart/form-data")) else {
-        return (!body.is_empty()).then_some(body);
-    };
-    let boundary = form.split("boundary=").nth(1)?;
-    let boundary = boundary.split(';').next()?.trim().trim_matches('"');
-    let start = body
-        .get(..body.len().min(HEAD))?
-        .windows(4)
-        .position(|four| four == b"\r\n\r\n")?
-        + 4;
-    let rest = body.get(start..)?;
-    let rest = rest.strip_suffix(b"\r\n").unwrap_or(rest);
-    let rest = rest
-        .strip_suffix(b"--")?
-        .strip_suffix(boundary.as_bytes())?;
-    let rest = rest.strip_suffix(b"\r\n--")?;
-    (!rest.is_empty()).then(|| body.slice(start..start + rest.len()))
+/// The first file of the form; none is empty. A body that is no form is the file itself.
+async fn sent_file(app: &App, request: Request) -> Result<Vec<u8>, AppError> {
+    let kind = request.headers().get(header::CONTENT_TYPE);
+    let is_form = kind
+        .and_then(|kind| kind.to_str().ok())
+        .and_then(|kind| kind.get(..MULTIPART.len()))
+        .is_some_and(|kind| kind.eq_ignore_ascii_case(MULTIPART));
+    let refused =
+        |refused: MultipartError| AppError::from_refusal(refused.status(), refused.body_text());
+    if !is_form {
+        let body = request.into_body().into_data_stream();
+        // Whatever breaks off is too long, or no longer there to read an answer.
+        return arrived(body.map_err(|_| AppError::TooLarge)).await;
+    }
+    let form = Multipart::from_request(request, app).await;
+    let mut form =
+        form.map_err(|error| AppError::from_refusal(error.status(), error.body_text()))?;
+    match form.next_field().await.map_err(refused)? {
+        Some(field) => arrived(field.map_err(refused)).await,
+        None => Ok(Vec::new()),
+    }
+}
+
+const MULTIPART: &str = "multipart/form-data";
+
+/// How long nothing may come of a file that is being sent.
+const STALLED: Duration = Duration::from_secs(30);
+
+async fn arrived(parts: impl Stream<Item = Result<Bytes, AppError>>) -> Result<Vec<u8>, AppError> {
+    let mut parts = pin!(parts);
+    let mut file = Vec::new();
+    loop {
+        let part = tokio::time::timeout(STALLED, parts.next()).await;
+        let part = part.map_err(|_| AppError::BadRequest {
+            message: format!(
+                "The file did not arrive whole: nothing came for {} s.",
+                STALLED.as_secs()
+            ),
+        })?;
+        let Some(part) = part else { return Ok(file) };
+        file.extend_from_slice(&part?);
+        if file.len() > UPLOAD {
+            return Err(AppError::TooLarge);
+        }
+    }
 }
 
 pub fn href(layout: &Layout, name: &str) -> String {
@@ -268,44 +292,56 @@ pub async fn kept(app: &App, name: &str) -> Result<Arc<Kept>, AppError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::web::state::Settings;
 
-    fn form(content: &[u8]) -> Bytes {
+    fn form(content: &[u8]) -> Vec<u8> {
         let head =
             b"--xyz\r\nContent-Disposition: form-data; name=\"file\"; filename=\"b.json\"\r\n\
                      Content-Type: application/json\r\n\r\n";
-        [head.as_slice(), content, b"\r\n--xyz--\r\n"]
-            .concat()
-            .into()
+        [&head[..], content, b"\r\n--xyz--\r\n"].concat()
     }
 
-    #[test]
-    fn a_form_gives_its_file_byte_for_byte() {
-        let kind = Some("multipart/form-data; boundary=xyz");
-        for content in [&b"{}"[..], b"\r\n\r\n{\"a\":\"--xyz\"}\r\n", b"\x00\xff"] {
-            assert_eq!(sent_file(kind, form(content)).as_deref(), Some(content));
+    async fn sent(kind: &str, body: &[u8]) -> Option<Vec<u8>> {
+        let request = Request::post("/bundles")
+            .header(header::CONTENT_TYPE, kind)
+            .body(body.to_vec().into())
+            .unwrap();
+        sent_file(&App::new(Settings::default()), request)
+            .await
+            .ok()
+            .filter(|file| !file.is_empty())
+    }
+
+    #[tokio::test]
+    async fn a_form_gives_its_file_byte_for_byte() {
+        for kind in [
+            "multipart/form-data; boundary=xyz",
+            "Multipart/Form-Data; boundary=\"xyz\"; charset=utf-8",
+        ] {
+            for content in [&b"{}"[..], b"\r\n\r\n{\"a\":\"--xyz\"}\r\n", b"\x00\xff"] {
+                let file = sent(kind, &form(content)).await;
+                assert_eq!(file.as_deref(), Some(content), "{kind}");
+            }
         }
-        let quoted = Some("multipart/form-data; boundary=\"xyz\"; charset=utf-8");
-        assert_eq!(sent_file(quoted, form(b"{}")).as_deref(), Some(&b"{}"[..]));
     }
 
-    #[test]
-    fn what_is_no_whole_form_has_no_file() {
-        let kind = Some("multipart/form-data; boundary=xyz");
+    #[tokio::test]
+    async fn what_is_no_whole_form_has_no_file() {
+        let kind = "multipart/form-data; boundary=xyz";
         let whole = form(b"{}");
-        for cut in 0..whole.len() - 2 {
-            assert_eq!(sent_file(kind, whole.slice(..cut)), None, "{cut}");
+        // Whatever follows the boundary behind the file is no part of it.
+        for cut in 0..whole.len() - "--\r\n".len() {
+            assert_eq!(sent(kind, &whole[..cut]).await, None, "{cut}");
         }
-        assert_eq!(sent_file(kind, form(b"")), None);
-        assert_eq!(sent_file(Some("multipart/form-data"), form(b"{}")), None);
-        assert_eq!(sent_file(None, Bytes::new()), None);
+        assert_eq!(sent(kind, &form(b"")).await, None);
+        assert_eq!(sent(kind, b"--xyz--\r\n").await, None);
+        assert_eq!(sent("multipart/form-data", &whole).await, None);
+        assert_eq!(sent("application/json", b"").await, None);
     }
 
-    #[test]
-    fn a_body_that_is_no_form_is_the_file() {
-        let body = Bytes::from_static(b"{}");
-        assert_eq!(
-            sent_file(Some("application/json"), body.clone()),
-            Some(body)
-        );
+    #[tokio::test]
+    async fn a_body_that_is_no_form_is_the_file() {
+        let file = sent("application/json", b"{}").await;
+        assert_eq!(file.as_deref(), Some(&b"{}"[..]));
     }
 }

@@ -30,7 +30,6 @@ use crate::{
         filters,
         frame::RequestId,
         layout::{Layout, Nav},
-        origin::refuse_other_sites,
         state::App,
     },
 };
@@ -129,7 +128,6 @@ pub async fn ask(
     Extension(request_id): Extension<RequestId>,
     Form(asked): Form<Asked>,
 ) -> Result<Response, AppError> {
-    refuse_other_sites(&app.hosts, &headers)?;
     let repairs = app.repairs()?;
     let run = named(&app, instance, run).await?;
     app.forms
