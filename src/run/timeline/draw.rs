@@ -3,8 +3,8 @@
 use chrono::{DateTime, Utc};
 
 use super::{
-    Bar, Fold, Kind, Label, Line, Mark, Phase, Row, Share, Span, Tick, Timeline, Unit, density,
-    rows::choose, scale::Scale,
+    Bar, Fold, Kind, Label, Line, Mark, Phase, Row, Share, Side, Span, Tick, Timeline, Unit,
+    density, rows::choose, scale::Scale,
 };
 use crate::run::{fact::Fact, window::Asked};
 
@@ -282,38 +282,55 @@ fn label(span: &Span, width: f64) -> (Option<Label>, bool) {
     }
 }
 
-/// From here on a label has no room to the right of its tick on a phone.
-const LEFTWARD: f64 = 72.0;
+/// How much of a wide drawing the label of a tick takes, and of a phone's.
+const LABEL: f64 = 10.0;
+const NARROW: f64 = 28.0;
 
+/// Two stretches around a fold may come so close that their lines are one.
+const SAME: f64 = 1.0;
+
+/// Every line of the scale is drawn, or the time beside a missing one would look folded; of the
+/// labels, those that have room.
 fn ticks(scale: &Scale, origin: DateTime<Utc>) -> Vec<Tick> {
-    let mut last = -100.0_f64;
-    let mut faces_left = false;
-    let mut shown = 0_usize;
-    let (ticks, step) = scale.ticks(origin, TICKS);
+    let (moments, step) = scale.ticks(origin, TICKS);
+    let mut ticks: Vec<Tick> = Vec::new();
+    for at in moments.into_iter().filter(|at| !scale.is_folded(*at)) {
+        let x = Share(scale.place(at));
+        if ticks.last().is_some_and(|last| x.0 - last.x.0 < SAME) {
+            continue;
+        }
+        ticks.push(Tick {
+            x,
+            at,
+            elapsed: at - origin,
+            step,
+            major: ticks.len().is_multiple_of(3),
+            wide: None,
+            narrow: None,
+        });
+    }
+    let (mut wide, mut narrow) = (0.0, 0.0);
+    for tick in &mut ticks {
+        tick.wide = beside(tick.x.0, LABEL, &mut wide);
+        if tick.major {
+            tick.narrow = beside(tick.x.0, NARROW, &mut narrow);
+        }
+    }
     ticks
-        .into_iter()
-        .filter(|at| !scale.is_folded(*at))
-        .filter_map(|at| {
-            let x = scale.place(at);
-            let leftward = x > LEFTWARD;
-            // Two stretches around a fold may come close: one label is enough. Two labels that
-            // stand between their ticks need room for both.
-            let between = leftward && !faces_left;
-            if x - last < if between { 20.0 } else { 10.0 } {
-                return None;
-            }
-            (last, faces_left) = (x, leftward);
-            shown += 1;
-            Some(Tick {
-                x: Share(x),
-                at,
-                elapsed: at - origin,
-                step,
-                major: shown % 3 == 1,
-                last: leftward,
-            })
-        })
-        .collect()
+}
+
+/// On which side of its line a label stands: to the right, or to the left where the drawing ends;
+/// on none where another stands already, up to `taken`.
+fn beside(x: f64, width: f64, taken: &mut f64) -> Option<Side> {
+    let (side, from) = if x + width <= 100.0 {
+        (Side::Right, x)
+    } else {
+        (Side::Left, x - width)
+    };
+    (from >= *taken).then(|| {
+        *taken = from + width;
+        side
+    })
 }
 
 /// The labels above the rows: each on the first line where it meets no other.
@@ -613,30 +630,35 @@ mod tests {
     }
 
     #[test]
-    fn labels_of_the_axis_have_room_on_a_phone_and_beside_each_other() {
-        // Of a drawing 330 pixels wide, and of one three times as wide.
-        let (label, wide) = (28.0, 10.0);
+    fn every_line_of_the_axis_is_drawn_and_labels_stand_where_they_have_room() {
+        type Sided = fn(&Tick) -> Option<Side>;
         for seconds in (1..400).map(|n| n * 7) {
             let scale = Scale::new(at(0), at(seconds), 0.0, &mut vec![(at(0), at(seconds))]);
             let ticks = ticks(&scale, at(0));
-            for tick in &ticks {
+            let gaps = ticks.windows(2).map(|pair| pair[1].at - pair[0].at);
+            assert!(
+                gaps.into_iter().all(|gap| gap == ticks[0].step),
+                "{seconds} s"
+            );
+            for (side, width) in [
+                ((|tick| tick.wide) as Sided, LABEL),
+                (|tick| tick.narrow, NARROW),
+            ] {
+                let stands: Vec<(f64, f64)> = ticks
+                    .iter()
+                    .filter_map(|tick| match side(tick)? {
+                        Side::Right => Some((tick.x.0, tick.x.0 + width)),
+                        Side::Left => Some((tick.x.0 - width, tick.x.0)),
+                    })
+                    .collect();
+                assert!(!stands.is_empty(), "{seconds} s");
                 assert!(
-                    tick.last || tick.x.0 + label <= 100.0,
-                    "{seconds} s: {tick:?}"
+                    stands.iter().all(|(from, to)| *from >= 0.0 && *to <= 100.0),
+                    "{seconds} s: {stands:?}"
                 );
                 assert!(
-                    !tick.last || tick.x.0 - label >= 0.0,
-                    "{seconds} s: {tick:?}"
-                );
-            }
-            let stands = |tick: &Tick| {
-                let left = tick.x.0 - if tick.last { wide } else { 0.0 };
-                (left, left + wide)
-            };
-            for pair in ticks.windows(2) {
-                assert!(
-                    stands(&pair[0]).1 <= stands(&pair[1]).0,
-                    "{seconds} s: {pair:?}"
+                    stands.windows(2).all(|pair| pair[0].1 <= pair[1].0),
+                    "{seconds} s: {stands:?}"
                 );
             }
         }

@@ -367,8 +367,43 @@ pub struct Tick {
     pub step: TimeDelta,
     /// Shown on a narrow drawing too.
     pub major: bool,
-    /// Near the right edge: its label stands to the left.
-    pub last: bool,
+    /// Where its label stands on a wide drawing, and on a narrow one; nowhere without room.
+    pub wide: Option<Side>,
+    pub narrow: Option<Side>,
+}
+
+/// Of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Left,
+    Right,
+}
+
+impl Tick {
+    /// What the stylesheet calls the places of its label.
+    pub fn label_class(&self) -> &'static str {
+        match (self.wide, self.narrow) {
+            (Some(Side::Right), Some(Side::Right)) | (None, None) => "",
+            (Some(Side::Right), Some(Side::Left)) => " narrow-left",
+            (Some(Side::Right), None) => " minor",
+            (Some(Side::Left), Some(_)) => " left",
+            (Some(Side::Left), None) => " left minor",
+            (None, Some(Side::Right)) => " major",
+            (None, Some(Side::Left)) => " major left",
+        }
+    }
+
+    pub fn is_labelled(&self) -> bool {
+        self.wide.is_some() || self.narrow.is_some()
+    }
+
+    /// How far from its line the label begins, in pixels.
+    pub fn dx(&self) -> i8 {
+        match self.wide.or(self.narrow) {
+            Some(Side::Left) => -4,
+            _ => 4,
+        }
+    }
 }
 
 /// A stretch in which nothing begins or ends, drawn shorter than it was.
