@@ -102,7 +102,12 @@ pub fn draw(story: &Story, asked: &Asked, range: Range) -> Timeline {
     let columns = density::columns(groups.count());
     let mut rows = vec![(run.clone(), None)];
     rows.extend(chosen.rows);
-    let crossing: Vec<f64> = marks.iter().map(|mark| scale.place(mark.at)).collect();
+    let middle = |(from, to): &(_, _)| f64::midpoint(scale.place(*from), scale.place(*to));
+    let crossing: Vec<f64> = marks
+        .iter()
+        .map(|mark| scale.place(mark.at))
+        .chain(scale.folds().iter().map(middle))
+        .collect();
     let rows: Vec<Row> = rows
         .into_iter()
         .map(|(mut unit, group)| {
@@ -179,7 +184,7 @@ fn taken_up(rows: &[(Unit, Option<usize>)]) -> Option<(DateTime<Utc>, DateTime<U
     (from < to).then_some((from, to))
 }
 
-/// `crossing` are the places of the lines that run down through all rows.
+/// `crossing` are the places of what runs down through all rows: lines, and the middles of folds.
 fn bars(
     unit: &Unit,
     scale: &Scale,
@@ -220,7 +225,12 @@ fn bars(
         }
         if label == Some(Label::Backoff) {
             let (left, right) = if over { (x, end) } else { (left, right) };
-            middle = clear_of(crossing, left, right).unwrap_or(middle);
+            match clear_of(crossing, left, right) {
+                Some(free) => middle = free,
+                // The fold has its length written already.
+                None if over => label = None,
+                None => {}
+            }
         }
         bars.push(Bar {
             span: span.clone(),
@@ -247,8 +257,8 @@ pub(super) fn height(kind: Kind) -> u8 {
 /// How wide the words on a pause are at the most, as a share of a wide drawing.
 const BACKOFF: f64 = 9.0;
 
-/// Where words between two places stand when a line would strike through their middle: in the
-/// widest part without a line, if they have room there.
+/// Where words between two places stand: in the middle, or where a line would strike through them,
+/// in the widest part without one; nowhere if they have no room there.
 fn clear_of(crossing: &[f64], left: f64, right: f64) -> Option<f64> {
     let middle = f64::midpoint(left, right);
     let mut edges: Vec<f64> = crossing
@@ -256,9 +266,12 @@ fn clear_of(crossing: &[f64], left: f64, right: f64) -> Option<f64> {
         .copied()
         .filter(|place| (left..=right).contains(place))
         .collect();
-    edges
+    if edges
         .iter()
-        .find(|place| (*place - middle).abs() < BACKOFF / 2.0)?;
+        .all(|place| (*place - middle).abs() >= BACKOFF / 2.0)
+    {
+        return Some(middle);
+    }
     edges.extend([left, right]);
     edges.sort_by(f64::total_cmp);
     let part = edges
@@ -508,9 +521,9 @@ mod tests {
     #[test]
     fn no_line_strikes_through_the_length_of_a_pause() {
         for (what, crossing, expected) in [
-            ("no line", &[][..], None),
-            ("beside the words", &[22.0], None),
-            ("outside the pause", &[50.0], None),
+            ("no line", &[][..], Some(30.0)),
+            ("beside the words", &[22.0], Some(30.0)),
+            ("outside the pause", &[50.0], Some(30.0)),
             ("through them, more room behind", &[29.0], Some(34.5)),
             ("through them, more room before", &[31.0], Some(25.5)),
             ("two lines", &[26.0, 29.0], Some(34.5)),
