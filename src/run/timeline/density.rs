@@ -26,6 +26,11 @@ struct Column {
 pub(super) fn bars(unit: &Unit, scale: &Scale, columns: usize) -> Vec<Bar> {
     let cut = cut(unit, scale, columns);
     let most = cut.iter().map(|column| column.active).max().unwrap_or(0);
+    let tries = if unit.attempts() > 0 {
+        "tries"
+    } else {
+        "of them"
+    };
     let drawn = cut
         .iter()
         .enumerate()
@@ -44,7 +49,7 @@ pub(super) fn bars(unit: &Unit, scale: &Scale, columns: usize) -> Vec<Bar> {
                     from: scale.moment(x),
                     to: scale.moment(end),
                     attempt: None,
-                    says: format!("{} begun", column.begun),
+                    says: format!("{} {tries} begun", column.begun),
                     idle: false,
                 },
                 x: Share(x),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Kind, Unit};
+use super::{Kind, Phase, Span, Unit};
 use crate::run::window::{Asked, Window};
 
 /// Most rows drawn one by one; beyond, units of one kind and name share a row.
@@ -121,8 +121,7 @@ fn as_one(group: &[&Unit], name: Option<&str>) -> Option<(Unit, Option<usize>)> 
     if others.is_empty() {
         return Some((first, None));
     }
-    let spans = others.iter().flat_map(|unit| &unit.spans);
-    first.spans.extend(spans.cloned());
+    first.spans = group.iter().flat_map(|unit| made_good(unit)).collect();
     if let Some(name) = name {
         name.clone_into(&mut first.family);
     }
@@ -135,8 +134,28 @@ fn as_one(group: &[&Unit], name: Option<&str>) -> Option<(Unit, Option<usize>)> 
         (failed, 0) => format!("{count}, {failed} of them failed"),
         (failed, open) => format!("{count}, {failed} of them failed, {open} open"),
     };
+    // The drawing counts tries.
+    let tries = first.attempts();
+    if tries > count {
+        first.status = format!("{}, {tries} tries", first.status);
+    }
     first.facts = Vec::new();
     first.row = None;
     first.leads_to = None;
     Some((first, Some(count)))
+}
+
+/// The spans of a unit as its group draws them: a failed try that was made good is no failure.
+fn made_good(unit: &Unit) -> impl Iterator<Item = Span> {
+    let good = !unit.failed && !unit.is_open;
+    unit.spans
+        .iter()
+        .cloned()
+        .map(move |span| match span.phase {
+            Phase::Failed if good => Span {
+                phase: Phase::Done,
+                ..span
+            },
+            _ => span,
+        })
 }

@@ -15,7 +15,9 @@ const SHORT: f64 = 10.0;
 /// What is left unfolded is never less, in seconds: milliseconds between two events are nobody's
 /// question.
 const LEAST: f64 = 5.0;
-/// The share of the drawing that work must come to take up, or folding shows nothing.
+/// The share of the drawing that work must come to take up, or folding shows nothing. Pauses
+/// shorter than that are no pauses of it: a burst of many short things is work from its first to
+/// its last.
 const SEEN: f64 = 0.01;
 /// How much of a stretch stays unfolded at its ends, so that what ends and begins there is seen:
 /// more after what came before it, where a try ahead is drawn.
@@ -254,7 +256,7 @@ fn idle(
     let done = left - idle;
     gaps.sort_by_key(|(start, end)| std::cmp::Reverse(*end - *start));
     let mut folds = Vec::new();
-    for (start, end) in gaps.into_iter().take(MOST) {
+    for &(start, end) in gaps.iter().take(MOST) {
         let length = seconds(end - start);
         if length < SHORT || length < LONG * left || done >= READABLE * left {
             break;
@@ -262,7 +264,12 @@ fn idle(
         folds.push((start, end));
         left -= length;
     }
-    if done < SEEN * left.max(LEAST) {
+    let seen = SEEN * left.max(LEAST);
+    let unseen = gaps[folds.len()..]
+        .iter()
+        .map(|(start, end)| seconds(*end - *start))
+        .filter(|length| *length <= seen);
+    if done + unseen.sum::<f64>() < seen {
         return Vec::new();
     }
     let missing = (LEAST - left).max(0.0) / as_f64(folds.len());
@@ -345,6 +352,18 @@ mod tests {
         let days: Vec<(i64, i64)> = (0..40).map(|day| (day * 86_400, day * 86_400)).collect();
         let with_work: Vec<(i64, i64)> = days.into_iter().chain([(7, 8)]).collect();
         assert_eq!(scale(&with_work, 40 * 86_400).folds(), []);
+    }
+
+    #[test]
+    fn a_burst_of_many_short_things_is_work() {
+        // A thousand of 40 milliseconds each in 42 minutes, then 26 days of nothing.
+        let start = |n: i32| at(0) + TimeDelta::milliseconds(2_520) * n;
+        let mut busy: Vec<_> = (0..1_000)
+            .map(|n| (start(n), start(n) + TimeDelta::milliseconds(40)))
+            .collect();
+        let scale = Scale::new(at(0), at(26 * 86_400), 0.0, &mut busy);
+        assert_eq!(scale.folds().len(), 1);
+        assert!(scale.place(at(2_520)) > 70.0, "{}", scale.place(at(2_520)));
     }
 
     #[test]
