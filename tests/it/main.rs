@@ -53,6 +53,7 @@ mod run_history;
 mod run_http;
 mod run_kept;
 mod run_sections;
+mod run_timeline;
 mod schema;
 mod seed;
 mod shop;

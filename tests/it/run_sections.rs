@@ -37,7 +37,7 @@ pub async fn page(server: &TestServer, address: &str) -> String {
 }
 
 /// The section with this id, from its tag to the end of it.
-fn section<'p>(page: &'p str, id: &str) -> &'p str {
+pub fn section<'p>(page: &'p str, id: &str) -> &'p str {
     let start = page
         .find(&format!("<section id=\"{id}\""))
         .unwrap_or_else(|| panic!("no section {id}"));

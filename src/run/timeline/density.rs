@@ -111,6 +111,7 @@ mod tests {
             family: "poll".into(),
             note: None,
             status: String::new(),
+            mark: None,
             is_open: false,
             failed: false,
             spans,

@@ -431,6 +431,7 @@ mod tests {
             family: name.to_owned(),
             note: None,
             status: "completed".to_owned(),
+            mark: None,
             is_open: false,
             failed: spans.iter().any(|span| span.phase == Phase::Failed),
             spans,

@@ -10,7 +10,7 @@ pub mod scale;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{fact::Fact, window::Window};
+use super::{fact::Fact, tag::Tag, window::Window};
 
 /// What a unit is; the stylesheet has one hue for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -163,6 +163,8 @@ pub struct Unit {
     pub note: Option<String>,
     /// How it stands, in the engine's word.
     pub status: String,
+    /// What else is to be known before it is believed: that a row alone tells of it.
+    pub mark: Option<Tag>,
     pub is_open: bool,
     pub failed: bool,
     /// In time's order.

@@ -139,6 +139,7 @@ fn as_one(group: &[&Unit], name: Option<&str>) -> Option<(Unit, Option<usize>)> 
     if tries > count {
         first.status = format!("{}, {tries} tries", first.status);
     }
+    first.mark = None;
     first.facts = Vec::new();
     first.row = None;
     first.leads_to = None;

@@ -10,11 +10,12 @@ use chrono::{DateTime, Utc};
 use crate::{
     durable::{
         page::gone::Gone,
-        projection::{Projected, children::Child, signals::Signal},
+        projection::{Projected, authority, children::Child, signals::Signal},
         stored::{ClosedReason, HistoryEvent, RunStatus},
     },
     run::{
         fact::Facts,
+        tag::Tag,
         timeline::{Kind, Mark, Phase, Span, Unit, draw::Story},
     },
 };
@@ -158,6 +159,7 @@ fn of_run(p: &Projected<'_>, time: Time) -> Unit {
             Some(reason) if reason != run.status.as_str() => format!("{}, {reason}", run.status),
             _ => run.status.to_string(),
         },
+        mark: None,
         is_open: time.is_open,
         failed: phase == Phase::Failed,
         spans: vec![waited(phase, time.from, time.until, "the run")],
@@ -201,6 +203,10 @@ fn of_child(time: Time, child: &Child<'_>) -> Unit {
         family: child.label.clone(),
         note: None,
         status: status.to_owned(),
+        mark: row_only(
+            child.history_authority != authority::TYPED,
+            child.history_authority,
+        ),
         is_open,
         failed: phase == Phase::Failed,
         spans: spans.into_iter().collect(),
@@ -214,6 +220,11 @@ fn of_child(time: Time, child: &Child<'_>) -> Unit {
             .map(|id| format!("child-{id}")),
         leads_to: instance.zip(child.child_workflow_run_id.clone()),
     }
+}
+
+/// A mutable row alone tells of it.
+fn row_only(is_it: bool, authority: &str) -> Option<Tag> {
+    is_it.then(|| Tag::row_only(authority))
 }
 
 fn stretch(phase: Phase, from: DateTime<Utc>, to: DateTime<Utc>, says: &str) -> Span {

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{LEFT, Time, gone, stretch};
+use super::{LEFT, Time, gone, row_only, stretch};
 use crate::{
     durable::{
         page::gone::Gone,
@@ -81,6 +81,7 @@ pub(super) fn of_activity(
             _ => None,
         },
         status: said(activity).to_string(),
+        mark: row_only(activity.diagnostic_only, activity.history_authority),
         is_open,
         failed: *said(activity) == ActivityStatus::Failed,
         spans,

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 
-use super::{LEFT, Time, gone, stretch, waited};
+use super::{LEFT, Time, gone, row_only, stretch, waited};
 use crate::{
     durable::{
         page::gone::Gone,
@@ -65,6 +65,7 @@ pub(super) fn of_timer(time: Time, lost: &Gone<'_>, timer: &Timer) -> Unit {
         family: "timer".to_owned(),
         note: timer.delay_seconds.map(length),
         status: status.to_string(),
+        mark: row_only(timer.diagnostic_only, timer.history_authority),
         is_open,
         failed: false,
         spans,
@@ -139,6 +140,7 @@ impl Waited<'_> {
             family: self.name.to_owned(),
             note: None,
             status: says,
+            mark: None,
             is_open,
             failed: false,
             spans,
@@ -248,6 +250,7 @@ pub(super) fn of_signal(time: Time, signal: &Signal) -> Unit {
         family: signal.name.clone().unwrap_or_else(|| "signal".to_owned()),
         note: None,
         status: signal.status.to_string(),
+        mark: None,
         is_open,
         failed: false,
         spans,
@@ -287,6 +290,7 @@ pub(super) fn of_update(time: Time, update: &Update) -> Unit {
         family: update.name.clone().unwrap_or_else(|| "update".to_owned()),
         note: None,
         status: update.status.to_string(),
+        mark: None,
         is_open,
         failed,
         spans: span.into_iter().collect(),

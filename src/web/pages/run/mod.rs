@@ -382,7 +382,9 @@ impl RunView {
         let grouped = self.page.timeline.of_group.is_some() && unit.kind != Kind::Run;
         let from = unit.from().filter(|_| grouped).map(|at| self.clock(&at));
         let kind = unit.kind_said().filter(|_| !grouped).map(str::to_owned);
-        [from, unit.note.clone(), kind]
+        // What is not proven is said before what may be cut off.
+        let mark = unit.mark.as_ref().map(|mark| mark.label.to_string());
+        [mark, from, unit.note.clone(), kind]
             .into_iter()
             .flatten()
             .collect::<Vec<_>>()
