@@ -19,6 +19,26 @@ fn table(page: &str) -> Vec<String> {
 }
 
 #[tokio::test]
+async fn the_table_says_what_has_not_ended() {
+    rig::on(Dialect::Sqlite, async |db| {
+        let situations = fill(&db).await;
+        let server = server(&db.read_only);
+        for (name, unit, open) in [
+            ("parent-with-ten-children", "campaign-winter-it", true),
+            ("parent-with-ten-children", "the run", true),
+            ("completed", "the run", false),
+        ] {
+            let page = page(&server, &href(named(&situations, name))).await;
+            let rows = table(&page);
+            let row = rows.iter().find(|row| row.contains(unit)).expect(unit);
+            assert_eq!(row.contains("still open"), open, "{name}: {row}");
+            assert_eq!(row.contains("so far"), open, "{name}: {row}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn what_a_row_alone_tells_is_marked_in_the_timeline_too() {
     rig::on(Dialect::Sqlite, async |db| {
         let situations = fill(&db).await;

@@ -31,7 +31,7 @@ use crate::{
         head::Head,
         page::{Page, is_long},
         tag::{Mark, Tone},
-        timeline::{Kind, Label, Phase, Row, Tick, Unit, draw::Range, rows::key},
+        timeline::{Kind, Label, Phase, Row, Span, Tick, Unit, draw::Range, rows::key},
         window::{Asked, Window},
     },
     web::{
@@ -389,6 +389,20 @@ impl RunView {
             .flatten()
             .collect::<Vec<_>>()
             .join(" ")
+    }
+
+    /// Whether a stretch ends with now, and with nothing else: it has not ended.
+    fn goes_on(&self, unit: &Unit, span: &Span) -> bool {
+        unit.is_open && span.to == self.layout.now && span.to > span.from
+    }
+
+    /// How long a stretch was, or is so far.
+    fn lasted(&self, unit: &Unit, span: &Span) -> String {
+        match span.length() {
+            length if length <= TimeDelta::zero() => String::new(),
+            length if self.goes_on(unit, span) => format!("{} so far", format::duration(length)),
+            length => format::duration(length),
+        }
     }
 
     /// A group as an operator calls it: `activity fetch-mail` for `activity:fetch-mail`.
