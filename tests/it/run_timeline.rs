@@ -39,6 +39,39 @@ async fn the_table_says_what_has_not_ended() {
 }
 
 #[tokio::test]
+async fn a_lost_timeout_and_a_lapsed_lease_are_drawn() {
+    rig::on(Dialect::Sqlite, async |db| {
+        let situations = fill(&db).await;
+        let server = server(&db.read_only);
+        for (name, phase, says) in [
+            (
+                "signal-timeout-task-lost",
+                "p-gone",
+                "its timeout, but the task of it is gone",
+            ),
+            (
+                "lease-expired-timer",
+                "p-lost",
+                "a worker had its task when the lease ran out",
+            ),
+        ] {
+            let page = page(&server, &href(named(&situations, name))).await;
+            let rows = table(&page);
+            assert!(
+                rows.iter().any(|row| row.contains(says)),
+                "{name}: {rows:?}"
+            );
+            let drawing = section(&page, "timeline");
+            assert!(
+                drawing.contains(&format!("<g class=\"{phase} thin\">")),
+                "{name}"
+            );
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn what_a_row_alone_tells_is_marked_in_the_timeline_too() {
     rig::on(Dialect::Sqlite, async |db| {
         let situations = fill(&db).await;

@@ -364,7 +364,10 @@ mod tests {
                         timer(Some("signal_timeout"), at(7_201)),
                     ),
                 ],
-                &["open 1-3600 waiting, the task of its timeout is gone"],
+                &[
+                    "open 1-3600 waiting, the task of its timeout is gone",
+                    "gone 7201-7201 its timeout, but the task of it is gone: nothing ends the wait",
+                ],
             ),
         ] {
             let events = events.into_iter().zip(1..);

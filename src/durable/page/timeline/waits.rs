@@ -55,6 +55,7 @@ pub(super) fn of_timer(time: Time, lost: &Gone<'_>, timer: &Timer) -> Unit {
         } else {
             waited(phase, from, to.unwrap_or(from).max(from), says)
         });
+        spans.extend(lost.lapsed(&timer.id).filter(|_| is_open).map(lapsed));
         let due = time.due(timer.fire_at.filter(|_| pending), "fires");
         spans.extend(due.filter(|due| !is_gone || due.phase == Phase::Due));
     }
@@ -73,6 +74,16 @@ pub(super) fn of_timer(time: Time, lost: &Gone<'_>, timer: &Timer) -> Unit {
         row: Some(format!("wait-timer:{}", timer.id)),
         leads_to: None,
     }
+}
+
+/// A worker had the task and was not heard of again.
+fn lapsed((from, until): (DateTime<Utc>, DateTime<Utc>)) -> Span {
+    stretch(
+        Phase::Lost,
+        from,
+        until,
+        "a worker had its task when the lease ran out",
+    )
 }
 
 /// A number of seconds as its largest whole unit.
@@ -98,6 +109,8 @@ struct Waited<'w> {
     deadline: Option<DateTime<Utc>>,
     /// The task of its timeout is gone: what it waits for may still come.
     without_timeout: bool,
+    /// The task of its timeout was a worker's whose lease ran out.
+    lapsed: Option<(DateTime<Utc>, DateTime<Utc>)>,
 }
 
 impl Waited<'_> {
@@ -130,8 +143,15 @@ impl Waited<'_> {
             };
             spans.push(waited(phase, from, to.max(from), &drawn));
             let deadline = self.deadline.filter(|_| is_open);
+            spans.extend(self.lapsed.filter(|_| is_open).map(lapsed));
             let timeout = time.due(deadline, "its timeout");
             spans.extend(timeout.filter(|due| !without_timeout || due.phase == Phase::Due));
+            // From then on it waits for what may never come.
+            let endless = deadline.filter(|_| without_timeout);
+            spans.extend(endless.map(|at| {
+                let says = "its timeout, but the task of it is gone: nothing ends the wait";
+                waited(Phase::Gone, at, at.max(time.until), says)
+            }));
         }
         Unit {
             id: self.id,
@@ -163,6 +183,7 @@ pub(super) fn of_condition(time: Time, lost: &Gone<'_>, wait: &ConditionWait) ->
         resolved: wait.resolved_at,
         deadline: wait.deadline_at,
         without_timeout: lost.timeout(&wait.condition_wait_id),
+        lapsed: lost.lapsed(&wait.condition_wait_id),
     }
     .unit(time)
 }
@@ -184,6 +205,7 @@ pub(super) fn of_signal_wait(
         resolved: wait.resolved_at,
         deadline: wait.deadline_at,
         without_timeout: lost.timeout(&wait.signal_wait_id),
+        lapsed: lost.lapsed(&wait.signal_wait_id),
     }
     .unit(time);
     unit.spans
