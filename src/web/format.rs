@@ -167,6 +167,27 @@ pub fn exact(at: DateTime<Utc>, zone: Zone) -> String {
     )
 }
 
+/// A moment as an address has it: the same one for every reader, whatever zone a page is in.
+///
+/// ```
+/// use chrono::{TimeDelta, TimeZone, Utc};
+/// use plimsoll::web::format::{instant, is_instant};
+///
+/// let at = Utc.with_ymd_and_hms(2026, 11, 15, 23, 50, 0).unwrap();
+/// assert_eq!(instant(at), "2026-11-15T23:50:00Z");
+/// assert_eq!(instant(at + TimeDelta::milliseconds(340)), "2026-11-15T23:50:00.340Z");
+/// assert!(is_instant(&instant(at)) && is_instant("2026-11-15T23:50:00+05:30"));
+/// assert!(!is_instant("2026-11-15T23:50:00"));
+/// ```
+pub fn instant(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
+}
+
+/// Whether a text names a moment without a zone behind it that a reader would have to know.
+pub fn is_instant(text: &str) -> bool {
+    DateTime::parse_from_rfc3339(text.trim()).is_ok()
+}
+
 /// From one moment to another; the day and the zone are said once if they are the same.
 ///
 /// ```
@@ -319,7 +340,7 @@ pub struct Moment {
 impl Moment {
     pub fn new(at: DateTime<Utc>, now: DateTime<Utc>, zone: Zone) -> Self {
         Self {
-            machine: at.to_rfc3339_opts(SecondsFormat::AutoSi, true),
+            machine: instant(at),
             absolute: absolute(at, zone),
             relative: relative(at, now),
         }

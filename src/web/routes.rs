@@ -28,6 +28,7 @@ pub(super) fn table(app: &App) -> Router<App> {
         // Pages.
         .route(&at("/"), get(overview::show))
         .route(&at("/runs"), get(runs::show))
+        .route(&at("/runs/"), get(runs::without_slash))
         .route(&at("/find"), get(find::show))
         .route(&at("/instances/{instance}"), get(run::current))
         .route(&at("/instances/{instance}/runs/{run}"), get(run::selected))

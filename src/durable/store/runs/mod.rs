@@ -12,7 +12,7 @@ mod unprojected;
 
 pub use cursor::{Cursor, Key, Way};
 pub use filter::{
-    Attention, FIELDS, Field, Filter, FilterError, Kind, LONGEST, Term, categories, field,
+    Attention, FIELDS, Field, Filter, FilterError, Kind, LONGEST, Term, Test, categories, field,
     is_too_long, moment, task_problems,
 };
 pub use page::{

@@ -1,9 +1,11 @@
 //! The filter form: the fields of the filter table, grouped as people look for them.
 
 use super::request::{DEFAULT_SIZE, ListRequest};
+use chrono::SecondsFormat;
+
 use crate::durable::{
     projection::repair_gate::RepairState,
-    store::runs::{Attention, Direction, Field, Kind, categories, field, task_problems},
+    store::runs::{Attention, Direction, Field, Kind, Test, categories, field, task_problems},
 };
 
 pub struct Group {
@@ -112,10 +114,16 @@ fn input(field: &'static Field, list: &ListRequest, zone: &str) -> Input {
         .iter()
         .rfind(|(name, _)| name == field.name)
         .map(|(_, value)| value.as_str());
-    let value = refused
-        .or(list.page.filter.value(field.name))
-        .unwrap_or_default()
-        .to_owned();
+    let term = list.page.filter.get(field.name);
+    let value = match (refused, term.map(|term| (&term.test, &term.value))) {
+        (Some(refused), _) => refused.to_owned(),
+        // As the reader's clock shows it, and still the same moment.
+        (None, Some((Test::At(at), _))) => list
+            .zone
+            .local(*at)
+            .to_rfc3339_opts(SecondsFormat::AutoSi, true),
+        (None, term) => term.map(|(_, value)| value.clone()).unwrap_or_default(),
+    };
     let chosen = |words: &[&'static str]| {
         words
             .iter()

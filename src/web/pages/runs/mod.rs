@@ -6,7 +6,7 @@ mod request;
 use askama::Template;
 use axum::{
     Extension,
-    extract::State,
+    extract::{RawQuery, State},
     http::StatusCode,
     response::{Html, IntoResponse as _, Redirect, Response},
 };
@@ -15,7 +15,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 pub use self::request::{DEFAULT_SIZE, ListRequest};
 use self::{
     form::{Group, groups},
-    request::SIZES,
+    request::{OTHERS, SIZES},
 };
 use crate::{
     db::Snapshot,
@@ -25,7 +25,7 @@ use crate::{
             notices,
         },
         store::runs::{
-            self, CHECKED, Cursor, Direction, Filter, FilterError, PageRequest, RunPage, Way,
+            self, CHECKED, Cursor, Direction, Filter, FilterError, PageRequest, RunPage, Test, Way,
             counts::{BucketCounts, Capped},
             extras,
         },
@@ -129,12 +129,13 @@ pub async fn show(
     if list.number.is_some_and(|number| number > 1) {
         list.errors.push(FilterError {
             param: "page".to_owned(),
-            message: "pages are not counted here; go on with the links below the list".to_owned(),
+            message: "pages have no numbers here; go on with the links below the list".to_owned(),
         });
     }
     let layout = layout.title("Runs").at(Nav::Runs);
+    list.pin();
     if list.untidy && list.errors.is_empty() {
-        return Ok(Redirect::to(&layout.href(&format!("/runs{}", list.query()))).into_response());
+        return Ok(Redirect::to(&layout.href(&format!("/runs{}", list.tidy()))).into_response());
     }
     let db = app.db()?;
     let counts = app
@@ -204,6 +205,12 @@ pub async fn show(
     Ok(Html(view.render()?).into_response())
 }
 
+/// An address as people type it.
+pub async fn without_slash(layout: Layout, RawQuery(query): RawQuery) -> Redirect {
+    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+    Redirect::permanent(&layout.href(&format!("/runs{query}")))
+}
+
 /// Which single filters hide rows: without one of them there is something to see.
 async fn hiding(snapshot: &mut Snapshot, asked: &PageRequest) -> Result<Vec<usize>, AppError> {
     const MOST: usize = 6;
@@ -256,6 +263,21 @@ impl Answer {
 }
 
 impl RunsView {
+    /// Whether the form has a field for what was not understood.
+    fn are_filters(&self) -> bool {
+        let is_filter = |error: &FilterError| !OTHERS.contains(&error.param.as_str());
+        self.errors.iter().any(is_filter)
+    }
+
+    fn not_understood(&self) -> &'static str {
+        match (self.are_filters(), self.errors.len()) {
+            (true, 1) => "This filter was not understood",
+            (true, _) => "These filters were not understood",
+            (false, 1) => "This part of the address was not understood",
+            (false, _) => "These parts of the address were not understood",
+        }
+    }
+
     fn new(
         app: &App,
         layout: Layout,
@@ -280,7 +302,10 @@ impl RunsView {
                     || term.field.label.to_owned(),
                     |key| format!("{} {key}", term.field.label),
                 ),
-                value: term.value.clone(),
+                value: match term.test {
+                    Test::At(at) => format::absolute(at, layout.zone),
+                    _ => term.value.clone(),
+                },
             }
         };
         let newest_first = list.page.direction == Direction::NewestFirst;

@@ -4,8 +4,8 @@ use axum::{extract::FromRequestParts, http::request::Parts};
 use chrono::{DateTime, Utc};
 
 use crate::{
-    durable::store::runs::{Cursor, Direction, Filter, FilterError, PageRequest},
-    web::{layout::Choices, state::App},
+    durable::store::runs::{Cursor, Direction, Filter, FilterError, PageRequest, Test},
+    web::{format, layout::Choices, state::App},
     zone::Zone,
 };
 
@@ -151,6 +151,27 @@ impl ListRequest {
             errors,
             untidy,
             zone,
+        }
+    }
+
+    /// Times that only say what a clock shows are other ones for a reader in another zone: an
+    /// address that names the moments themselves says the same to all.
+    pub fn pin(&mut self) {
+        for term in &mut self.page.filter.terms {
+            if let Test::At(at) = term.test
+                && !format::is_instant(&term.value)
+            {
+                term.value = format::instant(at);
+                self.untidy = true;
+            }
+        }
+    }
+
+    /// The tidy query string of this very page.
+    pub fn tidy(&self) -> String {
+        match &self.page.cursor {
+            Some(cursor) => self.at(cursor),
+            None => self.query(),
         }
     }
 
