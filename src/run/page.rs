@@ -70,7 +70,8 @@ impl Page {
         })
     }
 
-    fn has(&self, row: &str) -> bool {
+    /// Whether it has a row of this name in any section.
+    pub fn has(&self, row: &str) -> bool {
         self.activities.has(row)
             || self.exceptions.has(row)
             || self.tasks.has(row)
@@ -80,6 +81,12 @@ impl Page {
             || self.commands.has(row)
             || self.has_here("children", row)
             || self.has_here("data", row)
+    }
+
+    /// Whether the run has this event, by its number or anchor.
+    pub fn has_event(&self, at: &str) -> bool {
+        let number = at.strip_prefix("event-").unwrap_or(at).parse().ok();
+        number.is_some_and(|number: usize| (1..=self.history.window.total).contains(&number))
     }
 
     /// Of the two sections that make only what they show.

@@ -4,7 +4,9 @@ use chrono::{DateTime, Utc};
 
 use super::{
     Bar, Fold, Kind, Label, Line, Mark, Phase, Row, Share, Side, Span, Tick, Timeline, Unit,
-    density, rows::choose, scale::Scale,
+    density,
+    rows::{choose, key},
+    scale::Scale,
 };
 use crate::run::{fact::Fact, window::Asked};
 
@@ -74,7 +76,9 @@ pub fn draw(story: &Story, asked: &Asked, range: Range) -> Timeline {
         unit.from().is_some_and(|at| at <= to) && unit.to().is_some_and(|at| at >= from)
     };
     let units: Vec<&Unit> = units.iter().filter(|unit| !zoomed || seen(unit)).collect();
-    let of_group = asked.get("group").map(str::to_owned);
+    // A group that is not there hides nothing.
+    let known = |group: &&str| units.iter().any(|unit| key(unit) == **group);
+    let of_group = asked.get("group").filter(known).map(str::to_owned);
     let chosen = choose(units, of_group.as_deref(), selected.as_deref(), asked);
     let nearer = of_group.as_ref().filter(|_| !zoomed);
     let nearer = nearer.and_then(|_| taken_up(&chosen.rows));

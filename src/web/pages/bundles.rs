@@ -213,7 +213,7 @@ pub async fn show(
     layout: Layout,
     Path(name): Path<String>,
     RawQuery(query): RawQuery,
-) -> Result<Html<String>, AppError> {
+) -> Result<Response, AppError> {
     let kept = kept(&app, &name).await?;
     let opened = &kept.opened;
     let banner = Banner {

@@ -12,7 +12,7 @@ use axum::{
     response::{Html, IntoResponse as _, Redirect, Response},
 };
 
-use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::{
     db::Snapshot,
@@ -61,6 +61,8 @@ struct RunView {
     events: history::Events,
     /// What the run was read from, where that is a bundle.
     bundle: Option<Banner>,
+    /// What of the address leads nowhere.
+    astray: Vec<String>,
 }
 
 /// One section of the page: folded when it is long, and left out until it is opened.
@@ -115,7 +117,7 @@ pub async fn current(
     layout: Layout,
     Path(instance): Path<String>,
     RawQuery(query): RawQuery,
-) -> Result<Html<String>, AppError> {
+) -> Result<Response, AppError> {
     show(&app, layout, &instance, None, query).await
 }
 
@@ -124,7 +126,7 @@ pub async fn selected(
     layout: Layout,
     Path((instance, run)): Path<(String, String)>,
     RawQuery(query): RawQuery,
-) -> Result<Html<String>, AppError> {
+) -> Result<Response, AppError> {
     show(&app, layout, &instance, Some(&run), query).await
 }
 
@@ -167,9 +169,18 @@ async fn show(
     instance: &str,
     run: Option<&str>,
     query: Option<String>,
-) -> Result<Html<String>, AppError> {
+) -> Result<Response, AppError> {
     let asked = Asked::parse(query.as_deref().unwrap_or_default());
-    let range = range(&asked, &layout)?;
+    let (range, astray) = match ranged(&asked, &layout) {
+        Ranged::Here(range, astray) => (range, astray),
+        Ranged::Elsewhere(query) => {
+            let here = match run {
+                Some(run) => layout.run_href(instance, run),
+                None => layout.instance_href(instance),
+            };
+            return Ok(Redirect::to(&format!("{here}{query}")).into_response());
+        }
+    };
     let mut snapshot = app.db()?.snapshot().await?;
     let run_id = run_id(&mut snapshot, instance, run).await?;
     if let Some(kept) = app.kept.get(&run_id, layout.now).await
@@ -178,7 +189,8 @@ async fn show(
     {
         snapshot.end().await;
         layout.now = kept.at;
-        return Ok(Html(RunView::new(layout, page, asked).render()?));
+        let view = RunView::new(layout, page, asked, astray);
+        return Ok(Html(view.render()?).into_response());
     }
     let timeline = TimelineCache::Presence;
     let rows = app.reader.run(&mut snapshot, &run_id, timeline);
@@ -197,7 +209,7 @@ async fn show(
         range,
     ));
     let at = layout.now;
-    let html = RunView::new(layout, Arc::clone(&page), asked.clone()).render()?;
+    let html = RunView::new(layout, Arc::clone(&page), asked.clone(), astray).render()?;
     if is_long(page.history.window.total)
         && let Some(progress) = progress(&mut snapshot, &run_id).await?
     {
@@ -213,7 +225,7 @@ async fn show(
         app.kept.keep(run_id, kept).await;
     }
     snapshot.end().await;
-    Ok(Html(html))
+    Ok(Html(html).into_response())
 }
 
 /// The same page of a run that a bundle holds, as it stood when it was exported.
@@ -224,8 +236,13 @@ pub fn of_bundle(
     banner: Banner,
     here: String,
     asked: Asked,
-) -> Result<Html<String>, AppError> {
-    let range = range(&asked, &layout)?;
+) -> Result<Response, AppError> {
+    let (range, astray) = match ranged(&asked, &layout) {
+        Ranged::Here(range, astray) => (range, astray),
+        Ranged::Elsewhere(query) => {
+            return Ok(Redirect::to(&format!("{here}{query}")).into_response());
+        }
+    };
     let projected = Projected::of(Context {
         snapshot: rows,
         now: layout.now,
@@ -238,38 +255,65 @@ pub fn of_bundle(
         &asked,
         range,
     ));
-    let mut view = RunView::at(layout.at(Nav::Bundles), page, asked, here);
+    let mut view = RunView::at(layout.at(Nav::Bundles), page, asked, here, astray);
     view.bundle = Some(banner);
-    Ok(Html(view.render()?))
+    Ok(Html(view.render()?).into_response())
 }
 
-/// The part of time to show.
-fn range(asked: &Asked, layout: &Layout) -> Result<Range, AppError> {
-    let range = Range {
-        from: edge(asked, "from", layout)?,
-        to: edge(asked, "to", layout)?,
+/// The part of time the address asks for.
+enum Ranged {
+    /// With what of it leads nowhere: then all is shown.
+    Here(Range, Vec<String>),
+    /// Written as a clock shows it, which is another time for a reader in another zone: the query
+    /// that names the same moments to everybody.
+    Elsewhere(String),
+}
+
+fn ranged(asked: &Asked, layout: &Layout) -> Ranged {
+    let given = |name| asked.get(name).filter(|given| !given.is_empty());
+    let mut astray = Vec::new();
+    let mut edge = |name| {
+        let at = moment(given(name)?, layout.zone);
+        at.map_err(|why| astray.push(format!("All of the run is shown: {why}.")))
+            .ok()
     };
-    match (range.from, range.to) {
-        (Some(from), Some(to)) if from >= to => Err(AppError::invalid(
-            "to",
-            "The end of the range must be after its start.",
-        )),
-        _ => Ok(range),
+    let (from, to) = (edge("from"), edge("to"));
+    if from.zip(to).is_some_and(|(from, to)| from >= to) {
+        astray.push("All of the run is shown: the range asked for ends before it begins.".into());
     }
+    if !astray.is_empty() {
+        return Ranged::Here(Range::default(), astray);
+    }
+    if ["from", "to"]
+        .into_iter()
+        .filter_map(given)
+        .all(format::is_instant)
+    {
+        return Ranged::Here(Range { from, to }, astray);
+    }
+    let (from, to) = (from.map(format::instant), to.map(format::instant));
+    Ranged::Elsewhere(asked.changed(&[("from", from.as_deref()), ("to", to.as_deref())]))
 }
 
-/// One end of the part of time to show.
-fn edge(
-    asked: &Asked,
-    name: &'static str,
-    layout: &Layout,
-) -> Result<Option<DateTime<Utc>>, AppError> {
-    match asked.get(name) {
-        None | Some("") => Ok(None),
-        Some(at) => moment(at, layout.zone)
-            .map(Some)
-            .map_err(|wrong| AppError::invalid(name, wrong)),
-    }
+/// What the address names and the page does not have.
+fn lost(asked: &Asked, page: &Page) -> Vec<String> {
+    let timeline = &page.timeline;
+    let beside = timeline
+        .beside
+        .then(|| "Nothing of this run lies in the range asked for: all of it is shown.".to_owned());
+    let group = asked
+        .get("group")
+        .filter(|_| timeline.of_group.is_none())
+        .map(|group| format!("The timeline has no units {group}: all of them are shown."));
+    let unit = asked
+        .get("unit")
+        .filter(|_| timeline.rows.iter().all(|row| !row.selected))
+        .map(|unit| format!("No unit {unit} is among those shown."));
+    let row = asked
+        .get("at")
+        .filter(|at| !page.has(at) && !page.has_event(at))
+        .map(|at| format!("Nothing on this page is called {at}."));
+    [beside, group, unit, row].into_iter().flatten().collect()
 }
 
 /// Everything about one run; without a run id the instance's current one.
@@ -308,12 +352,19 @@ fn missing(instance: &str, run: Option<&str>) -> AppError {
 }
 
 impl RunView {
-    fn new(layout: Layout, page: Arc<Page>, asked: Asked) -> Self {
+    fn new(layout: Layout, page: Arc<Page>, asked: Asked, astray: Vec<String>) -> Self {
         let here = layout.run_href(&page.head.instance_id, &page.head.run_id);
-        Self::at(layout.at(Nav::Runs), page, asked, here)
+        Self::at(layout.at(Nav::Runs), page, asked, here, astray)
     }
 
-    fn at(layout: Layout, page: Arc<Page>, asked: Asked, here: String) -> Self {
+    fn at(
+        layout: Layout,
+        page: Arc<Page>,
+        asked: Asked,
+        here: String,
+        mut astray: Vec<String>,
+    ) -> Self {
+        astray.extend(lost(&asked, &page));
         let (parts, empty): (Vec<_>, Vec<_>) = [
             ("activities", "Activities", page.activities.window),
             ("exceptions", "Exceptions", page.exceptions.window),
@@ -348,6 +399,7 @@ impl RunView {
             page,
             asked,
             bundle: None,
+            astray,
         }
     }
 
@@ -436,10 +488,9 @@ impl RunView {
         if nearer >= shown * 4 / 5 {
             return None;
         }
-        let edge = |at: DateTime<Utc>| at.to_rfc3339_opts(SecondsFormat::Millis, true);
         Some(self.with(&[
-            ("from", Some(&edge(from - around))),
-            ("to", Some(&edge(to + around))),
+            ("from", Some(&format::instant(from - around))),
+            ("to", Some(&format::instant(to + around))),
         ]))
     }
 
