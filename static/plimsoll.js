@@ -99,7 +99,13 @@ const move = (by) => step([...document.querySelectorAll(ROW)], by);
 // Brackets go from failure to failure as time goes, whichever way the events are listed, and on
 // to those that are not on this page.
 function toFailure(by) {
-  const rows = [...document.querySelectorAll("[data-failure]")].map((mark) => mark.closest(ROW));
+  // An event that an exception was told by already is not met again in the history.
+  const met = new Set();
+  const marks = [...document.querySelectorAll("[data-failure]")].filter((mark) => {
+    if (!mark.hash?.startsWith("#event-")) return true;
+    return !met.has(mark.hash) && met.add(mark.hash);
+  });
+  const rows = marks.map((mark) => mark.closest(ROW));
   const newest = rows.filter((row) => row?.closest("[data-newest-first]"));
   const inTime = [...rows.filter((row) => row && !newest.includes(row)), ...newest.reverse()];
   if (!step(inTime, by)) document.querySelector(by > 0 ? "[data-later-failure]" : "[data-earlier-failure]")?.click();

@@ -319,6 +319,21 @@ test('brackets go from failure to failure', () =>
     assert.equal(await page.evaluate(() => document.activeElement.innerText), first);
   }));
 
+test('brackets visit each failure once', () =>
+  demo.withPage({}, async (page, base) => {
+    await run.open(page, base, situations.get('failed-activity-after-retries').instance);
+    const met = [];
+    for (let presses = 0; presses < 20; presses++) {
+      await page.keyboard.press(']');
+      const link = await page.evaluate(() => document.activeElement.href);
+      if (link === met.at(-1)) break;
+      met.push(link);
+    }
+    const events = met.filter((link) => link.includes('#event-'));
+    assert.ok(events.length > 1, `${met}`);
+    assert.deepEqual(events, [...new Set(events)]);
+  }));
+
 test('pointing at a run of the list tells why it is there', () =>
   demo.withPage({}, async (page, base) => {
     await runs.open(page, base, '?instance_id=ord-48301');
