@@ -102,6 +102,9 @@ impl Trace {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
+    /// Its place in the stack, from 0: the frames of libraries stand between those of the
+    /// application.
+    pub number: usize,
     pub call: String,
     pub place: Option<String>,
 }

@@ -363,9 +363,11 @@ fn trace(frames: &[Frame], thrown_in: Option<&str>, preview: Option<&str>) -> sh
         text,
         ..shown::Trace::default()
     };
-    let (own, others): (Vec<_>, Vec<_>) = owned(frames, thrown_in).partition(|(_, own)| *own);
-    for (frame, own) in own.into_iter().chain(others).take(FRAMES) {
+    let numbered = owned(frames, thrown_in).enumerate();
+    let (own, others): (Vec<_>, Vec<_>) = numbered.partition(|(_, (_, own))| *own);
+    for (number, (frame, own)) in own.into_iter().chain(others).take(FRAMES) {
         let shown = shown::Frame {
+            number,
             call: format!(
                 "{}{}{}",
                 frame.class.as_deref().unwrap_or_default(),
