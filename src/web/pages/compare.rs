@@ -47,6 +47,8 @@ struct CompareView {
     b: String,
     /// None until both are chosen.
     both: Option<Both>,
+    /// Why there is nothing to see yet.
+    why: &'static str,
 }
 
 struct Both {
@@ -108,7 +110,15 @@ pub async fn show(
             asked,
         })
     };
+    let why = match (a.is_empty(), b.is_empty(), a.starts_with(BUNDLE)) {
+        (false, true, false) => {
+            "No other run of this type has completed, so there is none to compare it with by itself. Name one."
+        }
+        (false, true, true) => "Name the run to compare this bundle with.",
+        _ => "Name two runs, or a run and an opened bundle: their steps are laid side by side.",
+    };
     let view = CompareView {
+        why,
         layout: layout.title("Compare").at(Nav::Runs),
         a,
         b,
