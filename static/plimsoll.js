@@ -177,9 +177,14 @@ function peekSoon(event) {
     peek.innerHTML = await answer.text();
     peek.showPopover();
     const at = link.getBoundingClientRect();
-    const below = at.bottom + 6 + peek.offsetHeight < innerHeight;
-    peek.style.left = `${Math.max(8, Math.min(at.left, innerWidth - peek.offsetWidth - 8))}px`;
-    peek.style.top = `${below ? at.bottom + 6 : Math.max(8, at.top - peek.offsetHeight - 6)}px`;
+    const { offsetWidth: width, offsetHeight: height } = peek;
+    // Beside the link, so that neither its row's id nor those below are covered; below or above it
+    // where there is no room for that.
+    const beside = at.right + width + 8 < innerWidth;
+    const below = at.bottom + 6 + height < innerHeight ? at.bottom + 6 : at.top - height - 6;
+    const top = beside ? Math.min(at.top, innerHeight - height - 8) : below;
+    peek.style.left = `${beside ? at.right : Math.max(8, Math.min(at.left, innerWidth - width - 8))}px`;
+    peek.style.top = `${Math.max(8, top)}px`;
   }, 400);
 }
 if (peek) {
