@@ -122,6 +122,30 @@ pub fn relative(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     }
 }
 
+/// Letters that several zones are called by, at different offsets.
+const SHARED: [&str; 4] = ["CDT", "CST", "IST", "PST"];
+
+/// What a zone is called at a moment: by its offset where the letters could be another's.
+///
+/// ```
+/// use chrono::{TimeZone, Utc};
+/// use plimsoll::web::format::called;
+///
+/// let at = Utc.with_ymd_and_hms(2026, 11, 15, 23, 50, 0).unwrap();
+/// assert_eq!(called(at, "Europe/Berlin".parse().unwrap()), "CET");
+/// // India, Israel and Ireland; Chicago and Shanghai.
+/// assert_eq!(called(at, "Asia/Kolkata".parse().unwrap()), "+05:30");
+/// assert_eq!(called(at, "America/Chicago".parse().unwrap()), "-06:00");
+/// ```
+pub fn called(at: DateTime<Utc>, zone: Zone) -> String {
+    let letters = zone.letters(at);
+    if SHARED.contains(&letters.as_str()) {
+        zone.local(at).offset().to_string()
+    } else {
+        letters
+    }
+}
+
 /// A moment in a zone, to the second, with the zone named.
 ///
 /// ```
@@ -141,7 +165,7 @@ pub fn absolute(at: DateTime<Utc>, zone: Zone) -> String {
         "{} {} {}",
         local.date_naive(),
         local.time().trunc_subsecs(0),
-        zone.letters(at)
+        called(at, zone)
     )
 }
 
@@ -163,7 +187,7 @@ pub fn exact(at: DateTime<Utc>, zone: Zone) -> String {
         local.date_naive(),
         local.time().trunc_subsecs(0),
         at.timestamp_subsec_millis(),
-        zone.letters(at)
+        called(at, zone)
     )
 }
 
@@ -202,6 +226,9 @@ pub fn is_instant(text: &str) -> bool {
 ///     "2026-11-15 01:50:00 to 2026-11-14 09:50:00 UTC"
 /// );
 /// assert_eq!(span(at(15, 1), at(15, 1), zone), "2026-11-15 01:50:00 UTC");
+/// // Seconds alone would be the same twice.
+/// let short = at(15, 1) + chrono::TimeDelta::milliseconds(40);
+/// assert_eq!(span(at(15, 1), short, zone), "2026-11-15 01:50:00.000 to 01:50:00.040 UTC");
 /// // Across a change of the clocks both zones are named.
 /// let zone: Zone = "Europe/Berlin".parse().unwrap();
 /// let before = Utc.with_ymd_and_hms(2026, 10, 25, 0, 30, 0).unwrap();
@@ -216,16 +243,23 @@ pub fn span(from: DateTime<Utc>, to: DateTime<Utc>, zone: Zone) -> String {
         return absolute(from, zone);
     }
     let (start, end) = (zone.local(from), zone.local(to));
+    // Of so short a stretch, whole seconds may be the same ones.
+    let is_short = (to - from).abs() < FINE;
+    let whole = if is_short { exact } else { absolute };
     if start.offset() != end.offset() {
-        return format!("{} to {}", absolute(from, zone), absolute(to, zone));
+        return format!("{} to {}", whole(from, zone), whole(to, zone));
     }
-    let start_text = start.format("%Y-%m-%d %H:%M:%S");
+    let clock = if is_short { "%H:%M:%S%.3f" } else { "%H:%M:%S" };
+    let start_text = format!("{} {}", start.date_naive(), start.format(clock));
     if start.date_naive() == end.date_naive() {
-        let end = end.format("%H:%M:%S");
-        return format!("{start_text} to {end} {}", zone.letters(to));
+        let end = end.format(clock);
+        return format!("{start_text} to {end} {}", called(to, zone));
     }
-    format!("{start_text} to {}", absolute(to, zone))
+    format!("{start_text} to {}", whole(to, zone))
 }
+
+/// Below this length a stretch is told to the millisecond.
+pub const FINE: TimeDelta = TimeDelta::seconds(5);
 
 /// A whole number with thousands separated.
 ///

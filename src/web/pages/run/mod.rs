@@ -512,15 +512,20 @@ impl RunView {
     /// A moment of the drawing: the day where there are several, and parts of a second where they
     /// can be seen.
     fn clock(&self, at: &DateTime<Utc>) -> String {
-        let step = self.page.timeline.ticks.first().map(|tick| tick.step);
-        let fine = step.is_some_and(|step| step < TimeDelta::seconds(1));
-        let form = match (self.has_days(), fine) {
+        let form = match (self.has_days(), self.is_fine()) {
             (true, true) => "%m-%d %H:%M:%S%.3f",
             (true, false) => "%m-%d %H:%M:%S",
             (false, true) => "%H:%M:%S%.3f",
             (false, false) => "%H:%M:%S",
         };
         self.layout.zone.local(*at).format(form).to_string()
+    }
+
+    /// Whether parts of a second can be seen in the drawing.
+    fn is_fine(&self) -> bool {
+        let step = self.page.timeline.ticks.first().map(|tick| tick.step);
+        step.is_some_and(|step| step < TimeDelta::seconds(1))
+            || self.page.timeline.to - self.page.timeline.from < format::FINE
     }
 
     /// The clock at a tick, down to what ticks differ in; a fold may lead to another day.
@@ -531,9 +536,10 @@ impl RunView {
         let form = match tick.step {
             step if step >= TimeDelta::minutes(1) && self.has_days() => "%m-%d %H:%M",
             step if step >= TimeDelta::minutes(1) => "%H:%M",
+            // The labels are narrow: of a drawing this short the day stands above it.
+            step if step < TimeDelta::seconds(1) || self.is_fine() => "%H:%M:%S%.3f",
             _ if day => "%m-%d %H:%M:%S",
-            step if step >= TimeDelta::seconds(1) => "%H:%M:%S",
-            _ => "%H:%M:%S%.3f",
+            _ => "%H:%M:%S",
         };
         local.format(form).to_string()
     }
