@@ -459,7 +459,10 @@ impl RunView {
 
     /// A group as an operator calls it: `activity fetch-mail` for `activity:fetch-mail`.
     fn group_name(key: &str) -> String {
-        key.replacen(':', " ", 1)
+        match key.split_once(':') {
+            Some((kind, family)) if kind == family => kind.to_owned(),
+            _ => key.replacen(':', " ", 1),
+        }
     }
 
     /// The page with its timeline changed.
