@@ -9,7 +9,7 @@ use url::form_urlencoded;
 /// Sections with no more rows than this are shown without being asked for.
 const EAGER: usize = 12;
 /// Rows of a long section shown at a time.
-const PAGE: usize = 50;
+pub const PAGE: usize = 50;
 
 /// The query of a run page's address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -21,6 +21,7 @@ use crate::{
         projection::{Context, Projected},
         store::{
             head::{belongs, current_run_id},
+            history::WINDOW,
             runs::moment,
             snapshot::{RunSnapshot, TimelineCache},
             state::progress,
@@ -32,7 +33,7 @@ use crate::{
         page::{Page, is_long},
         tag::{Mark, Tone},
         timeline::{Kind, Label, Phase, Row, Span, Tick, Unit, draw::Range, rows::key},
-        window::{Asked, Window},
+        window::{Asked, PAGE, Window},
     },
     web::{
         error::AppError,
@@ -71,6 +72,8 @@ struct Part {
     title: &'static str,
     window: Window,
     count: String,
+    /// What opening it shows, such as `the first 50 of 555`.
+    shows: String,
     /// Where the section is shown, opened.
     href: String,
     previous: Option<String>,
@@ -96,6 +99,15 @@ impl Part {
             id,
             title,
             count: said(window.total),
+            shows: match id {
+                "history" if window.total > WINDOW => {
+                    format!("the latest {WINDOW} of {}", said(window.total))
+                }
+                _ if id != "history" && window.total > PAGE => {
+                    format!("the first {PAGE} of {}", said(window.total))
+                }
+                _ => said(window.total),
+            },
             href: format!("{here}{}#{id}", asked.changed(&[(id, Some("0"))])),
             previous: at(window.previous()),
             next: at(window.next()),
