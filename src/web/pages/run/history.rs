@@ -274,11 +274,19 @@ impl Events {
     }
 
     pub fn first(&self) -> Option<String> {
-        self.history.older.map(|_| self.at(&[("after", Some("0"))]))
+        let beyond = self.history.older.is_some() || self.is_astray();
+        beyond.then(|| self.at(&[("after", Some("0"))]))
     }
 
     pub fn latest(&self) -> Option<String> {
-        self.history.newer.map(|_| self.at(&[]))
+        let beyond = self.history.newer.is_some() || self.is_astray();
+        beyond.then(|| self.at(&[]))
+    }
+
+    /// The address leads before the first event or behind the last.
+    fn is_astray(&self) -> bool {
+        let leads = |name| self.asked.get(name).is_some();
+        self.history.rows.is_empty() && (leads("before") || leads("after"))
     }
 
     pub fn turned(&self) -> String {
@@ -368,10 +376,23 @@ impl Events {
     }
 
     pub fn empty(&self) -> &'static str {
-        if self.is_filtered() {
-            "No event matches in what was looked at"
+        match (self.is_filtered(), self.filter.failures) {
+            (true, true) => "No failure matches",
+            (true, false) => "No event matches",
+            (false, _) => "No events here",
+        }
+    }
+
+    /// Why there is nothing, and where to go.
+    pub fn empty_hint(&self) -> String {
+        if self.history.looks_on {
+            self.history.note.clone()
+        } else if self.is_astray() {
+            "The address leads beyond the history: go to its latest or first events.".to_owned()
+        } else if self.is_filtered() {
+            "All of the history was looked at.".to_owned()
         } else {
-            "No events here"
+            "Nothing has happened in this run yet.".to_owned()
         }
     }
 
@@ -407,6 +428,16 @@ mod tests {
             ..History::default()
         };
         Events::part("/r", history)
+    }
+
+    #[test]
+    fn a_way_leads_back_from_beyond_the_history() {
+        let mut beyond = events(0, &[]);
+        assert_eq!((beyond.first(), beyond.latest()), (None, None));
+        beyond.asked = Asked::parse("after=5000");
+        assert_eq!(beyond.first().as_deref(), Some("/r/history?after=0"));
+        assert_eq!(beyond.latest().as_deref(), Some("/r/history"));
+        assert!(beyond.empty_hint().contains("beyond the history"));
     }
 
     #[test]
