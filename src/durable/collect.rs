@@ -286,7 +286,7 @@ async fn read(
 ) -> Result<(Counted, RowStretch, Stretch, Option<metrics::Queues>), DbError> {
     let mut snapshot = db.snapshot().await?;
     let scope = Scope::new(now, config, namespace);
-    let counted = metrics::count(&mut snapshot, now, config, namespace, sections).await?;
+    let mut counted = metrics::count(&mut snapshot, now, config, namespace, sections).await?;
     sections.enter("projections");
     let after = walk.rows.after.as_deref();
     let rows = rows::row_stretch(&mut snapshot, &scope, after).await?;
@@ -300,5 +300,6 @@ async fn read(
         None => None,
     };
     snapshot.end().await;
+    counted.unread.extend(scope.unread.columns());
     Ok((counted, rows, stretch, queues))
 }

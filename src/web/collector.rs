@@ -132,7 +132,7 @@ impl Failing {
         }
     }
 
-    fn stalled(&self) -> Stalled {
+    pub fn stalled(&self) -> Stalled {
         let (what, more) = self.words();
         Stalled {
             since: Stamp(self.since),
@@ -163,7 +163,9 @@ impl Latest {
             namespace, lacks, ..
         } = &inner.options;
         let stalled = failing.map(Failing::stalled);
-        let health = gathered.health.standing(lacks, stalled.as_ref());
+        let health = gathered
+            .health
+            .standing(lacks, stalled.as_ref(), &gathered.counted.unread);
         Self {
             at: gathered.counted.now,
             rendered: Rendered::of(

@@ -506,7 +506,85 @@ fn closed_but_lost() -> InsertRow {
     row
 }
 
-/// What the overview names, and how many runs; each list holds exactly as many.
+/// SQLite keeps any text in any column: what cannot be read is named, and all else is told.
+#[tokio::test]
+async fn a_value_that_cannot_be_read_takes_no_number_away() {
+    async fn body(db: TestDb) {
+        fill_short(&db).await;
+        for (damage, column) in [
+            (
+                "update {workflow_run_summaries} set updated_at = '0000-00-00 00:00:00' where is_current_run",
+                "workflow_run_summaries.updated_at",
+            ),
+            (
+                "update {workflow_run_summaries} set duration_ms = 'x'",
+                "workflow_run_summaries.duration_ms",
+            ),
+            (
+                "update {workflow_tasks} set attempt_count = 'abc', status = 'ready'",
+                "workflow_tasks.attempt_count",
+            ),
+            (
+                "update {workflow_tasks} set available_at = '+', status = 'ready'",
+                "workflow_tasks.available_at or created_at",
+            ),
+        ] {
+            script(&db, damage).await;
+            let server = server(&db.read_only);
+            let metrics = json(&server, "/waterline/api/operator-metrics").await;
+            assert!(metrics["runs"]["total"].as_i64() > Some(0));
+            let named = metrics["plimsoll"]["not_read"].as_array().unwrap();
+            assert!(named.contains(&json!(column)), "{column}: {named:?}");
+            let health: Value = server.get("/waterline/api/v2/health").await.json();
+            let checks = health["checks"].as_array().unwrap();
+            let told = checks
+                .iter()
+                .find(|check| check["name"] == "operator_snapshot")
+                .unwrap();
+            assert_eq!(
+                (&told["status"], &told["data"]["reason"]),
+                (&json!("warning"), &json!("values_not_read"))
+            );
+            let page = server.get("/waterline/").await;
+            assert_eq!(page.status_code(), 200);
+            assert!(
+                page.text().contains(column),
+                "{column} is named on the overview"
+            );
+            assert!(
+                server
+                    .get("/metrics")
+                    .await
+                    .text()
+                    .contains("check=\"operator_snapshot\"} 1\n")
+            );
+        }
+    }
+    crate::rig::on(Dialect::Sqlite, body).await;
+}
+
+/// Before any pass went well health is a warning too, and no error that would take the engine away.
+#[tokio::test]
+async fn health_without_numbers_is_a_warning() {
+    async fn body(db: TestDb) {
+        script(&db, "drop table {workflow_tasks}").await;
+        let server = server(&db.read_only);
+        let health = json(&server, "/waterline/api/v2/health").await;
+        assert_eq!(
+            (&health["status"], &health["healthy"]),
+            (&json!("warning"), &json!(true))
+        );
+        assert_eq!(health["checks"].as_array().unwrap().len(), 1);
+        assert_eq!(health["checks"][0]["name"], "operator_snapshot");
+        assert_eq!(health["operator_metrics"], json!([]));
+        assert_eq!(health["categories"]["correctness"]["check_count"], 1);
+        assert_eq!(health["categories"]["acceleration"]["check_count"], 0);
+        assert_ne!(server.get("/waterline/api/stats").await.status_code(), 200);
+    }
+    crate::rig::on(Dialect::Sqlite, body).await;
+}
+
+/// What the overview names, and how many; each list, or part of the page, holds exactly as many.
 async fn listed(server: &TestServer) -> Vec<(String, usize)> {
     let page = server.get("/waterline/").await.text();
     let mut items = Vec::new();

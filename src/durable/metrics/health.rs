@@ -1,6 +1,6 @@
 //! Twelve questions about the fleet, each answered ok, warning or error.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -153,23 +153,50 @@ impl Health {
         }
     }
 
+    /// Where no pass went well yet.
+    pub fn unknown(now: Stamp, stalled: &Stalled, config: &EngineConfig) -> Self {
+        let check = Check {
+            name: "operator_snapshot",
+            status: Status::Warning,
+            category: Category::Correctness,
+            message: format!("There are no numbers yet. {}", stalled.because).into(),
+            data: json!({
+                "reason": "operator_metrics_unavailable",
+                "failing_since": stalled.since,
+            }),
+        };
+        Self::summed(now, vec![check], Limits::of(config))
+    }
+
     /// What may be said of it now: what the pass found holds as far as the tables it looked in
     /// were there, and no longer than passes go well.
     #[must_use]
-    pub fn standing(&self, lacks: &Lacks, stalled: Option<&Stalled>) -> Self {
+    pub fn standing(
+        &self,
+        lacks: &Lacks,
+        stalled: Option<&Stalled>,
+        unread: &BTreeSet<String>,
+    ) -> Self {
         let checks = if let Some(check) = lacks.engine_source() {
             vec![check]
         } else {
             let proven =
                 |check: &&Check| check.status != Status::Ok || !lacks.leaves_open(check.name);
             let checks = self.checks.iter().filter(proven).cloned();
-            checks.chain(self.snapshot(lacks, stalled)).collect()
+            checks
+                .chain(self.snapshot(lacks, stalled, unread))
+                .collect()
         };
         Self::summed(self.generated_at, checks, self.structural_limits.clone())
     }
 
     /// The engine's word for numbers that could not be had.
-    fn snapshot(&self, lacks: &Lacks, stalled: Option<&Stalled>) -> Option<Check> {
+    fn snapshot(
+        &self,
+        lacks: &Lacks,
+        stalled: Option<&Stalled>,
+        unread: &BTreeSet<String>,
+    ) -> Option<Check> {
         let (open, missing) = lacks.open();
         let mut said = Vec::new();
         if let Some(stalled) = stalled {
@@ -186,13 +213,16 @@ impl Health {
                 missing.join(", ")
             ));
         }
+        said.extend(not_counted(unread));
+        let whole = stalled.is_none() && open.is_empty();
         (!said.is_empty()).then(|| Check {
             name: "operator_snapshot",
             status: Status::Warning,
             category: Category::Correctness,
             message: said.join(" ").into(),
             data: json!({
-                "reason": "operator_metrics_unavailable",
+                "reason": if whole { "values_not_read" } else { "operator_metrics_unavailable" },
+                "not_read": unread,
                 "measured_at": self.generated_at,
                 "failing_since": stalled.map(|stalled| stalled.since),
                 "not_answered": open,
@@ -207,6 +237,17 @@ impl Health {
         document["operator_metrics"] = json!(metrics);
         document
     }
+}
+
+/// What to say of values no number could be made of.
+pub fn not_counted(unread: &BTreeSet<String>) -> Option<String> {
+    let columns: Vec<&str> = unread.iter().map(String::as_str).collect();
+    (!columns.is_empty()).then(|| {
+        format!(
+            "A value in {} is not what the engine writes there; what rests on it is not counted.",
+            columns.join(", ")
+        )
+    })
 }
 
 /// A check that warns when its condition holds.

@@ -129,7 +129,29 @@ pub async fn v2_health(
     State(app): State<App>,
     Query(asked): Query<Asked>,
 ) -> Result<Response, AppError> {
-    answer(&app, &asked, |rendered| &rendered.health).await
+    match answer(&app, &asked, |rendered| &rendered.health).await {
+        Ok(told) => Ok(told),
+        // Without numbers the engine's own health is a warning, not an error.
+        Err(error) => no_health(&app).ok_or(error),
+    }
+}
+
+/// What is said of health while no pass went well yet.
+fn no_health(app: &App) -> Option<Response> {
+    let collector = app.collector().ok()?;
+    let standing = collector.standing();
+    let failing = standing.failing.filter(|_| standing.latest.is_none())?;
+    let health = Health::unknown(
+        Stamp(app.clock.now()),
+        &failing.stalled(),
+        collector.engine(),
+    );
+    let mut document = json!(health);
+    document["operator_metrics"] = json!([]);
+    document["namespace"] = json!(collector.namespace());
+    document["operator_scope"] = operator_scope(collector.namespace());
+    document["readiness_contract"] = readiness_contract();
+    Some(axum::Json(document).into_response())
 }
 
 /// A document of the last pass, closed with what we say of it ourselves.
@@ -159,6 +181,7 @@ async fn answer(
         "pass_statements": latest.gathered.statements,
         "rows_swept": walked(&latest.gathered.rows, rows::BOUNDS),
         "swept": walked(&latest.gathered.histories, sweep::BOUNDS),
+        "not_read": latest.gathered.counted.unread,
         "settings_not_understood": nonsense(app),
     });
     let body = format!("{text},\"plimsoll\":{ours}}}");

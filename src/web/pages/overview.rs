@@ -29,7 +29,7 @@ use self::{
 use crate::{
     durable::{
         collect::Gathered,
-        metrics::health::{Check, Health, Status},
+        metrics::health::{Check, Health, Status, not_counted},
         store::metrics::sweep,
         stored::Stamp,
     },
@@ -71,6 +71,8 @@ struct Body {
     failing: Option<FailingView>,
     /// Which of the engine's tables are not there, and what to do.
     lacking: Option<String>,
+    /// Which values could not be read.
+    unread: Option<String>,
     /// What to say where nothing needs attention.
     quiet: (&'static str, &'static str),
     tiles: Vec<Tile>,
@@ -135,6 +137,7 @@ fn body(layout: &Layout, latest: &Latest, standing: &Standing, collector: &Colle
             .lacks()
             .engine_source()
             .map(|check| check.message.into_owned()),
+        unread: not_counted(&gathered.counted.unread),
         quiet: quiet(health.status),
         tiles: tiles(layout, gathered),
         attention: attention(layout, gathered, health),

@@ -110,7 +110,7 @@ pub(super) async fn near(
         let mut q = sql::statement_with(snapshot, scope, template, &values);
         q.push(" order by 2 desc, 1 limit ")
             .bind(i64::try_from(NAMED + 1).unwrap_or(i64::MAX));
-        let mut runs = snapshot.fetch_as(q, OpenCount::read).await?;
+        let mut runs = sql::rows(snapshot, scope, template, q, OpenCount::read).await?;
         let more = runs.len() > NAMED;
         runs.truncate(NAMED);
         near.push(NearLimit { kind, runs, more });

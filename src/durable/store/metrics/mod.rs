@@ -5,6 +5,7 @@
 //! history comes from [`sweep`] and what joins tables from [`rows`], a bounded number of runs at a time.
 
 mod activities;
+mod lenient;
 mod limits;
 mod queues;
 mod registrations;
@@ -17,6 +18,8 @@ pub mod sweep;
 mod tasks;
 mod things;
 mod week;
+
+use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
 
@@ -73,6 +76,8 @@ pub struct Counted {
     pub workers: Workers,
     pub registered: Registered,
     pub near_limits: Vec<NearLimit>,
+    /// Columns with a value that could not be read, as `table.column`: it counted for nothing.
+    pub unread: BTreeSet<String>,
 }
 
 /// One pass over the tables.
@@ -133,6 +138,7 @@ pub async fn count(
         workers,
         registered,
         near_limits,
+        unread: scope.unread.columns(),
     })
 }
 
@@ -159,7 +165,7 @@ macro_rules! counted {
 
         impl $name {
             #[allow(dead_code, reason = "some are put together from several rows")]
-            pub(crate) fn read(row: &mut crate::db::Row) -> Result<Self, DbError> {
+            pub(crate) fn read(row: &mut super::lenient::Lenient<'_>) -> Result<Self, DbError> {
                 Ok(Self { $($column: counted!(@read row, $column, $kind),)+ })
             }
         }
@@ -170,9 +176,9 @@ macro_rules! counted {
     (@type time) => { Option<Stamp> };
     (@type text) => { Option<String> };
 
-    (@read $row:ident, $column:ident, int) => { $row.opt_int(stringify!($column))?.unwrap_or(0) };
+    (@read $row:ident, $column:ident, int) => { $row.int(stringify!($column))? };
     (@read $row:ident, $column:ident, opt_int) => { $row.opt_int(stringify!($column))? };
-    (@read $row:ident, $column:ident, time) => { $row.opt_time(stringify!($column))?.map(Stamp) };
+    (@read $row:ident, $column:ident, time) => { $row.time(stringify!($column))? };
     (@read $row:ident, $column:ident, text) => { $row.opt_text(stringify!($column))? };
 }
 use counted;

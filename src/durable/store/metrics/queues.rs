@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use super::{
     counted,
+    lenient::Lenient,
     registrations::{Registrations, registrations},
     sql::{self, Scope},
     tasks::{dispatch_failed, due, late, lease_expired},
 };
 use crate::{
-    db::{DbError, Row, Snapshot},
+    db::{DbError, Snapshot},
     durable::stored::Stamp,
 };
 
@@ -157,20 +158,20 @@ pub async fn queues(snapshot: &mut Snapshot, scope: &Scope<'_>) -> Result<Queues
     for queue in sql::all(snapshot, scope, NAMES, |row| row.text("queue")).await? {
         queues.entry(queue).or_default();
     }
-    let of_type = |row: &mut Row| Ok((row.text("queue")?, row.text("task_type")?));
-    let counts = |row: &mut Row| Ok((of_type(row)?, QueueCounts::read(row)?));
+    let of_type = |row: &mut Lenient<'_>| Ok((row.text("queue")?, row.text("task_type")?));
+    let counts = |row: &mut Lenient<'_>| Ok((of_type(row)?, QueueCounts::read(row)?));
     for ((queue, kind), counts) in sql::all(snapshot, scope, COUNTS, counts).await? {
         queues.entry(queue).or_default().counts.insert(kind, counts);
     }
-    let recent = |row: &mut Row| Ok((of_type(row)?, RecentCounts::read(row)?));
+    let recent = |row: &mut Lenient<'_>| Ok((of_type(row)?, RecentCounts::read(row)?));
     for ((queue, kind), recent) in sql::all(snapshot, scope, RECENT, recent).await? {
         queues.entry(queue).or_default().recent.insert(kind, recent);
     }
-    let oldest = |row: &mut Row| Ok((row.text("queue")?, ReadyTask::read(row)?));
+    let oldest = |row: &mut Lenient<'_>| Ok((row.text("queue")?, ReadyTask::read(row)?));
     for (queue, task) in sql::all(snapshot, scope, OLDEST, oldest).await? {
         queues.entry(queue).or_default().oldest = Some(task);
     }
-    let lease = |row: &mut Row| Ok((row.text("queue")?, Lease::read(row)?));
+    let lease = |row: &mut Lenient<'_>| Ok((row.text("queue")?, Lease::read(row)?));
     for (queue, lease) in sql::all(snapshot, scope, LEASES, lease).await? {
         queues.entry(queue).or_default().leases.push(lease);
     }

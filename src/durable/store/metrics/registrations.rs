@@ -3,10 +3,11 @@
 
 use super::{
     counted,
+    lenient::Lenient,
     sql::{self, Scope},
 };
 use crate::{
-    db::{DbError, Json, Row, Snapshot},
+    db::{DbError, Json, Snapshot},
     durable::stored::Stamp,
 };
 
@@ -135,7 +136,7 @@ async fn tables(snapshot: &mut Snapshot) -> Result<Vec<String>, DbError> {
     snapshot.fetch_as(q, |row| row.text("name")).await
 }
 
-fn registration(row: &mut Row) -> Result<Registration, DbError> {
+fn registration(row: &mut Lenient<'_>) -> Result<Registration, DbError> {
     Ok(Registration {
         worker_id: row.text("worker_id")?,
         task_queue: row
@@ -148,22 +149,22 @@ fn registration(row: &mut Row) -> Result<Registration, DbError> {
         supported_activity_types: texts(row.opt_json("supported_activity_types")?),
         max_concurrent_workflow_tasks: at_least_none(row, "max_concurrent_workflow_tasks")?,
         max_concurrent_activity_tasks: at_least_none(row, "max_concurrent_activity_tasks")?,
-        last_heartbeat_at: row.opt_time("last_heartbeat_at")?.map(Stamp),
+        last_heartbeat_at: row.time("last_heartbeat_at")?,
         status: row.opt_text("status")?.filter(|status| !status.is_empty()),
     })
 }
 
-fn rollout(row: &mut Row) -> Result<Rollout, DbError> {
+fn rollout(row: &mut Lenient<'_>) -> Result<Rollout, DbError> {
     Ok(Rollout {
         task_queue: row.text("task_queue")?,
         build_id: row.opt_text("build_id")?,
         drain_intent: row.opt_text("drain_intent")?,
-        drained_at: row.opt_time("drained_at")?.map(Stamp),
+        drained_at: row.time("drained_at")?,
     })
 }
 
-fn at_least_none(row: &mut Row, column: &'static str) -> Result<i64, DbError> {
-    Ok(row.opt_int(column)?.unwrap_or(0).max(0))
+fn at_least_none(row: &mut Lenient<'_>, column: &'static str) -> Result<i64, DbError> {
+    Ok(row.int(column)?.max(0))
 }
 
 fn texts(list: Option<Json>) -> Vec<String> {

@@ -164,7 +164,7 @@ pub(super) async fn groups(
         tasks: task_groups(snapshot, scope, all, Trouble::Any).await?,
         runs: run_groups(snapshot, scope, all).await?,
         oldest_missing_run_started_at: sql::one(snapshot, scope, OLDEST_RUN, |row| {
-            Ok(row.opt_time("oldest")?.map(Stamp))
+            row.time("oldest")
         })
         .await?,
     })
@@ -181,7 +181,7 @@ pub async fn task_groups(
     q.push(trouble.sql());
     wanted.push(&mut q, "workflow_run_id");
     q.push(BY_SCOPE);
-    snapshot.fetch_as(q, RepairGroup::read).await
+    sql::rows(snapshot, scope, TASKS, q, RepairGroup::read).await
 }
 
 /// Runs whose task is not there, by scope.
@@ -193,7 +193,7 @@ pub async fn run_groups(
     let mut q = sql::statement(snapshot, scope, RUNS);
     wanted.push(&mut q, "id");
     q.push(BY_SCOPE);
-    snapshot.fetch_as(q, RepairGroup::read).await
+    sql::rows(snapshot, scope, RUNS, q, RepairGroup::read).await
 }
 
 /// The first tasks of one scope, each with its run.

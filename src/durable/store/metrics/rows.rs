@@ -3,11 +3,12 @@
 
 use super::{
     counted,
+    lenient::Lenient,
     sql::{self, Scope},
     sweep::{Bounds, end_of_stretch},
 };
 use crate::{
-    db::{DbError, Row, Snapshot},
+    db::{DbError, Snapshot},
     durable::{store::snapshot::Which, stored::Stamp},
 };
 
@@ -187,18 +188,21 @@ impl Reader<'_> {
         &mut self,
         template: &'static str,
         run_id: &'static str,
-        read: impl Fn(&mut Row) -> Result<T, DbError>,
+        read: impl Fn(&mut Lenient<'_>) -> Result<T, DbError>,
     ) -> Result<T, DbError> {
         let mut q = sql::statement(self.snapshot, self.scope, template);
         self.which.push(&mut q, run_id);
         let row = self.snapshot.fetch_one(q).await?;
-        row.map_or_else(|| Ok(T::default()), |mut row| read(&mut row))
+        row.map_or_else(
+            || Ok(T::default()),
+            |mut row| read(&mut Lenient::new(&mut row, template, &self.scope.unread)),
+        )
     }
 
     async fn of_run<T: Default>(
         &mut self,
         template: &'static str,
-        read: impl Fn(&mut Row) -> Result<T, DbError>,
+        read: impl Fn(&mut Lenient<'_>) -> Result<T, DbError>,
     ) -> Result<T, DbError> {
         self.one(template, "workflow_run_id", read).await
     }

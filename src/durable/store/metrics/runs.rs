@@ -2,6 +2,7 @@
 
 use super::{
     counted,
+    lenient::{Lenient, Unread},
     sql::{self, Scope},
     week::{ClosedGroup, HourGroup, TypeGroup, Week, entry, matters},
 };
@@ -167,10 +168,10 @@ pub(super) async fn count(
 ) -> Result<Summaries, DbError> {
     let mut statuses = sql::all(snapshot, scope, STATUSES, StatusGroup::read).await?;
     // Every part reads its own columns of the one row these make.
-    let mut row = Merged::default();
+    let mut row = Merged::of(scope);
     for template in [FEW, OPEN] {
         let q = sql::statement(snapshot, scope, template);
-        row.0.extend(snapshot.fetch_one(q).await?);
+        row.add(template, snapshot.fetch_one(q).await?);
     }
     let long = row.opt_int("long_duration_ms")?.unwrap_or(0);
     let many = row.opt_int("many_exceptions")?.unwrap_or(0).max(1);
@@ -178,7 +179,7 @@ pub(super) async fn count(
     let in_one = snapshot.dialect() != Dialect::MySql;
     let template = if in_one { PASS } else { LARGEST };
     let q = sql::statement_with(snapshot, scope, template, &values);
-    row.0.extend(snapshot.fetch_one(q).await?);
+    row.add(template, snapshot.fetch_one(q).await?);
     let lists = if in_one {
         Vec::from_iter(row.opt_text("entries")?)
     } else {
@@ -284,30 +285,40 @@ async fn by_id(
 }
 
 /// Several rows of different columns, read as one.
-#[derive(Default)]
-struct Merged(Vec<Row>);
+struct Merged<'s> {
+    /// Each with the template that asked for it.
+    rows: Vec<(&'static str, Row)>,
+    unread: &'s Unread,
+}
 
-impl Merged {
-    fn row(&mut self, column: &'static str) -> Option<&mut Row> {
-        self.0
+impl<'s> Merged<'s> {
+    fn of(scope: &'s Scope<'_>) -> Self {
+        Self {
+            rows: Vec::new(),
+            unread: &scope.unread,
+        }
+    }
+
+    fn add(&mut self, template: &'static str, row: Option<Row>) {
+        self.rows.extend(row.map(|row| (template, row)));
+    }
+
+    fn row(&mut self, column: &'static str) -> Option<Lenient<'_>> {
+        let (template, row) = self
+            .rows
             .iter_mut()
-            .find(|row| row.cells().any(|(name, _)| name == column))
+            .find(|(_, row)| row.cells().any(|(name, _)| name == column))?;
+        Some(Lenient::new(row, template, self.unread))
     }
 
     fn opt_int(&mut self, column: &'static str) -> Result<Option<i64>, DbError> {
-        let found = self
-            .row(column)
-            .map(|row| row.opt_int(column))
-            .transpose()?;
-        Ok(found.flatten())
+        self.row(column)
+            .map_or(Ok(None), |mut row| row.opt_int(column))
     }
 
     fn opt_text(&mut self, column: &'static str) -> Result<Option<String>, DbError> {
-        let found = self
-            .row(column)
-            .map(|row| row.opt_text(column))
-            .transpose()?;
-        Ok(found.flatten())
+        self.row(column)
+            .map_or(Ok(None), |mut row| row.opt_text(column))
     }
 
     fn int(&mut self, column: &'static str) -> Result<i64, DbError> {
@@ -315,11 +326,8 @@ impl Merged {
     }
 
     fn time(&mut self, column: &'static str) -> Result<Option<Stamp>, DbError> {
-        let found = self
-            .row(column)
-            .map(|row| row.opt_time(column))
-            .transpose()?;
-        Ok(found.flatten().map(Stamp))
+        self.row(column)
+            .map_or(Ok(None), |mut row| row.time(column))
     }
 }
 

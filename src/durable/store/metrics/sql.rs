@@ -7,6 +7,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::lenient::{Lenient, Unread};
 use crate::{
     db::{DbError, Dialect, Row, Snapshot, Statement, Val},
     durable::engine_config::EngineConfig,
@@ -19,8 +20,11 @@ pub struct Scope<'a> {
     pub namespace: Option<&'a str>,
     /// Seconds after which a ready task counts as not picked up.
     redispatch_after: i64,
-    /// Seconds after which a registered worker counts as gone.
+    /// Seconds after which a registered worker counts as gone, and no longer polls its queue.
     registration_stale_after: i64,
+    poller_stale_after: i64,
+    /// What could not be read so far.
+    pub unread: Unread,
 }
 
 impl<'a> Scope<'a> {
@@ -32,6 +36,20 @@ impl<'a> Scope<'a> {
                 .filter(|namespace| !namespace.is_empty()),
             redispatch_after: config.int("task_repair.redispatch_after_seconds"),
             registration_stale_after: config.registration_stale_after(),
+            poller_stale_after: config.poller_stale_after(),
+            unread: Unread::default(),
+        }
+    }
+
+    /// Of one moment alone, for conditions a list asks too.
+    pub(super) fn at(now: DateTime<Utc>, redispatch_after: i64) -> Self {
+        Self {
+            now,
+            namespace: None,
+            redispatch_after,
+            registration_stale_after: 0,
+            poller_stale_after: 0,
+            unread: Unread::default(),
         }
     }
 
@@ -59,6 +77,16 @@ pub(super) fn statement_with(
     values: &[(&str, Val)],
 ) -> Statement {
     let mut q = snapshot.statement();
+    push_with(&mut q, scope, template, values);
+    q
+}
+
+/// Pushes what a template stands for.
+pub(super) fn push(q: &mut Statement, scope: &Scope<'_>, template: &'static str) {
+    push_with(q, scope, template, &[]);
+}
+
+fn push_with(q: &mut Statement, scope: &Scope<'_>, template: &'static str, values: &[(&str, Val)]) {
     let mut rest = template;
     while let Some(at) = rest.find(':') {
         q.push(&rest[..at]);
@@ -71,12 +99,11 @@ pub(super) fn statement_with(
             Some((_, value)) => {
                 q.bind(value.clone());
             }
-            None => insert(&mut q, scope, name),
+            None => insert(q, scope, name),
         }
         rest = &word[end..];
     }
     q.push(rest);
-    q
 }
 
 /// The only row of a template's result; what nothing adds up to where the table is not there.
@@ -84,11 +111,11 @@ pub(super) async fn one<T: Default>(
     snapshot: &mut Snapshot,
     scope: &Scope<'_>,
     template: &'static str,
-    read: impl Fn(&mut Row) -> Result<T, DbError>,
+    read: impl Fn(&mut Lenient<'_>) -> Result<T, DbError>,
 ) -> Result<T, DbError> {
     let q = statement(snapshot, scope, template);
     match snapshot.fetch_one(q).await? {
-        Some(mut row) => read(&mut row),
+        Some(mut row) => read(&mut Lenient::new(&mut row, template, &scope.unread)),
         None => Ok(T::default()),
     }
 }
@@ -97,9 +124,21 @@ pub(super) async fn all<T>(
     snapshot: &mut Snapshot,
     scope: &Scope<'_>,
     template: &'static str,
-    read: impl Fn(&mut Row) -> Result<T, DbError>,
+    read: impl Fn(&mut Lenient<'_>) -> Result<T, DbError>,
 ) -> Result<Vec<T>, DbError> {
     let q = statement(snapshot, scope, template);
+    rows(snapshot, scope, template, q, read).await
+}
+
+/// The rows of a statement that a template begins.
+pub(super) async fn rows<T>(
+    snapshot: &mut Snapshot,
+    scope: &Scope<'_>,
+    template: &'static str,
+    q: Statement,
+    read: impl Fn(&mut Lenient<'_>) -> Result<T, DbError>,
+) -> Result<Vec<T>, DbError> {
+    let read = |row: &mut Row| read(&mut Lenient::new(row, template, &scope.unread));
     snapshot.fetch_as(q, read).await
 }
 
@@ -111,6 +150,7 @@ fn insert(q: &mut Statement, scope: &Scope<'_>, word: &str) {
         "now" => q.bind_second(scope.now),
         "late" => q.bind_second(scope.ago(scope.redispatch_after)),
         "heard" => q.bind_second(scope.ago(scope.registration_stale_after)),
+        "polled" => q.bind_time(scope.ago(scope.poller_stale_after)),
         "minute" => q.bind_second(scope.ago(MINUTE)),
         "minutes5" => q.bind_second(scope.ago(5 * MINUTE)),
         "minutes30" => q.bind_second(scope.ago(30 * MINUTE)),

@@ -93,7 +93,9 @@ pub(super) async fn end_of_stretch(
             return Ok(last);
         }
         last = Some(row.text("id")?);
-        events = events.saturating_add(row.opt_int("last_history_sequence")?.unwrap_or(0));
+        // It only bounds the step; what it is not the walk itself names.
+        let of_run = row.opt_int("last_history_sequence").unwrap_or(None);
+        events = events.saturating_add(of_run.unwrap_or(0));
     }
     Ok(None)
 }

@@ -2,10 +2,11 @@
 
 use super::{
     counted,
+    lenient::Lenient,
     sql::{self, Scope},
 };
 use crate::{
-    db::{DbError, Row, Snapshot},
+    db::{DbError, Snapshot},
     durable::stored::Stamp,
 };
 
@@ -209,7 +210,7 @@ pub(super) async fn open(
     snapshot: &mut Snapshot,
     scope: &Scope<'_>,
 ) -> Result<Vec<TaskGroup>, DbError> {
-    let group = |row: &mut Row| {
+    let group = |row: &mut Lenient<'_>| {
         Ok(TaskGroup {
             queue: row.opt_text("queue")?,
             task_type: row.opt_text("task_type")?.unwrap_or_default(),
