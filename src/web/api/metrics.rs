@@ -95,7 +95,8 @@ pub struct Asked {
 
 impl Asked {
     fn fresh(&self) -> bool {
-        self.fresh.as_deref().is_some_and(|fresh| fresh != "0")
+        let no = |asked: &str| matches!(asked, "" | "0") || asked.eq_ignore_ascii_case("false");
+        self.fresh.as_deref().is_some_and(|asked| !no(asked))
     }
 
     /// All runs are counted: an answer to a question about some of them would be a wrong one.
