@@ -115,6 +115,7 @@ pub struct EngineConfig {
 struct Server {
     worker_stale_after_seconds: Option<i64>,
     worker_poll_timeout: i64,
+    failure_types: i64,
 }
 
 /// The application around the engine, as far as the file tells: `queue`, `cache` and `database`
@@ -265,6 +266,7 @@ impl EngineConfig {
             server: Server {
                 worker_stale_after_seconds: of_server("WORKER_STALE_AFTER_SECONDS"),
                 worker_poll_timeout: of_server("WORKER_POLL_TIMEOUT").unwrap_or(30),
+                failure_types: of_server("METRICS_WORKFLOW_TASK_FAILURE_TYPE_LIMIT").unwrap_or(20),
             },
             values: SETTINGS
                 .iter()
@@ -311,6 +313,7 @@ impl EngineConfig {
         let Server {
             worker_stale_after_seconds: given,
             worker_poll_timeout: poll,
+            ..
         } = self.server;
         given.map_or_else(|| poll.saturating_mul(2).max(60), |given| given.max(1))
     }
@@ -319,6 +322,11 @@ impl EngineConfig {
     pub fn registration_stale_after(&self) -> i64 {
         let given = self.server.worker_stale_after_seconds;
         given.map_or(300, |given| given.max(1))
+    }
+
+    /// Workflow types whose failing tasks are told by name.
+    pub fn failure_types(&self) -> usize {
+        usize::try_from(self.server.failure_types.clamp(1, 100)).unwrap_or(20)
     }
 
     /// The settings that do not hold as they were given, and what holds in their place.

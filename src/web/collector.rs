@@ -281,7 +281,7 @@ async fn run(collector: Weak<Inner>) {
                 return;
             };
             let until = if rested < least { least } else { usual };
-            let step = (until - rested).min(Duration::from_secs(1));
+            let step = until.saturating_sub(rested).min(Duration::from_secs(1));
             tokio::select! {
                 () = inner.asked.notified(), if rested >= least => break,
                 () = tokio::time::sleep(step) => rested += step,
@@ -321,6 +321,10 @@ async fn pass(inner: &Inner, walk: &mut Walk) -> Rest {
                 statements = latest.gathered.statements,
                 "gathered the numbers"
             );
+            let before = inner.standing.borrow().failing.clone();
+            if let Some(failing) = before {
+                tracing::info!(since = %failing.since, "the numbers can be gathered again");
+            }
             inner.standing.send_modify(|standing| {
                 standing.ended += 1;
                 standing.latest = Some(Arc::new(latest));
@@ -328,8 +332,17 @@ async fn pass(inner: &Inner, walk: &mut Walk) -> Rest {
             });
         }
         Err(failed) => {
-            tracing::warn!(error = %failed, section = failed.section, "the numbers could not be gathered");
             let before = inner.standing.borrow().clone();
+            // Once, then when it fails otherwise: a database may be away for a day.
+            let told = before
+                .failing
+                .as_ref()
+                .map(|failing| failing.failed.to_string());
+            if told.as_deref() == Some(failed.to_string().as_str()) {
+                tracing::debug!(error = %failed, section = failed.section, "the numbers could not be gathered");
+            } else {
+                tracing::warn!(error = %failed, section = failed.section, "the numbers could not be gathered");
+            }
             let failing = Failing {
                 since: before.failing.map_or(now, |failing| failing.since),
                 failed,

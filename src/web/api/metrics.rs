@@ -82,7 +82,7 @@ impl Rendered {
             stats: Document::new(available, &stats),
             // 503 exactly when a check says error.
             health: Document::new(health.healthy, &told.health()),
-            prometheus: super::prometheus::fleet(gathered, health, lacks),
+            prometheus: super::prometheus::fleet(gathered, health, lacks, config),
         }
     }
 }

@@ -15,14 +15,14 @@ use super::{
 use crate::{
     db,
     durable::{
-        collect::Gathered,
+        collect::{Coverage, Gathered},
+        engine_config::EngineConfig,
         metrics::{
             OperatorMetrics,
             ground::Lacks,
             health::{Health, Status},
         },
         store::metrics::{FailingType, Sections, TaskCounts},
-        stored::Stamp,
     },
     web::{
         error::AppError,
@@ -30,8 +30,6 @@ use crate::{
     },
 };
 
-/// Types named by themselves.
-const TYPES: usize = 20;
 /// The rest of a label's values.
 pub(super) const OTHER: &str = "other";
 
@@ -54,18 +52,18 @@ pub async fn show(State(app): State<App>) -> Result<impl IntoResponse, AppError>
             "Whether the last pass over the fleet went well.",
             i64::from(standing.failing.is_none() && standing.latest.is_some()),
         );
-        own.family(
+        let failed = standing.failing.as_ref();
+        let failed = failed.and_then(|failing| failing.failed.section);
+        let mut of_fleet = Exposition::of_namespace(collector.namespace());
+        of_fleet.family(
             "durable_workflow_scrape_section_error",
             Kind::Gauge,
             "Whether the last pass failed in this part.",
         );
-        let failed = standing
-            .failing
-            .as_ref()
-            .and_then(|failing| failing.failed.section);
         for section in Sections::ALL {
-            own.sample(&[("section", section)], i64::from(failed == Some(section)));
+            of_fleet.sample(&[("section", section)], i64::from(failed == Some(section)));
         }
+        text.push_str(&of_fleet.into_text());
         if let Some(latest) = &standing.latest {
             text.push_str(&latest.rendered.prometheus);
             own.gauge(
@@ -129,16 +127,16 @@ pub(super) fn seconds(ms: i64) -> f64 {
 
 /// The fleet's families, written once per pass; of tables that are not there, none but the check
 /// that says so.
-pub fn fleet(gathered: &Gathered, health: &Health, lacks: &Lacks) -> String {
+pub fn fleet(gathered: &Gathered, health: &Health, lacks: &Lacks, config: &EngineConfig) -> String {
     let mut out = Exposition::of_namespace(gathered.counted.namespace.as_deref());
     if lacks.required().is_empty() {
-        numbers(&mut out, gathered, lacks);
+        numbers(&mut out, gathered, lacks, config.failure_types());
     }
     checks(&mut out, health);
     out.into_text()
 }
 
-fn numbers(out: &mut Exposition, gathered: &Gathered, lacks: &Lacks) {
+fn numbers(out: &mut Exposition, gathered: &Gathered, lacks: &Lacks, types: usize) {
     let metrics = &gathered.metrics;
     runs(out, gathered);
     tasks(out, gathered);
@@ -154,7 +152,7 @@ fn numbers(out: &mut Exposition, gathered: &Gathered, lacks: &Lacks) {
     projections(out, gathered);
     history(out, metrics);
     super::queue_series::write(out, gathered);
-    failing_types(out, gathered);
+    failing_types(out, gathered, types);
     out.family(
         "durable_workflow_scrape_section_duration_seconds",
         Kind::Gauge,
@@ -169,7 +167,7 @@ fn checks(out: &mut Exposition, health: &Health) {
     out.family(
         "durable_workflow_health_status",
         Kind::Gauge,
-        "Health checks: 0 ok, 1 warning, 2 error.",
+        "Health checks: 0 ok, 1 warning, 2 error; those of projections are of the runs covered.",
     );
     for check in &health.checks {
         let value = match check.status {
@@ -190,6 +188,8 @@ const STATUSES: [&str; 7] = [
     "cancelled",
     "terminated",
 ];
+
+const CLOSED: [&str; 4] = ["completed", "failed", "cancelled", "terminated"];
 
 fn runs(out: &mut Exposition, gathered: &Gathered) {
     let metrics = &gathered.metrics;
@@ -226,6 +226,24 @@ fn runs(out: &mut Exposition, gathered: &Gathered) {
         "Open runs that wait for something.",
         counts.waiting,
     );
+    out.gauge(
+        "durable_workflow_runs_retry_storm",
+        "Open runs with ten exceptions or more that changed within the hour.",
+        gathered.counted.dashboard.retry_storm,
+    );
+    out.family(
+        "durable_workflow_runs_closed_past_hour",
+        Kind::Gauge,
+        "Runs that closed within the hour, by status.",
+    );
+    for status in CLOSED {
+        let groups = gathered.counted.closed.iter();
+        let closed: i64 = groups
+            .filter(|group| group.status.as_deref() == Some(status))
+            .map(|group| group.past_hour)
+            .sum();
+        out.sample(&[("status", status)], closed);
+    }
     out.family(
         "durable_workflow_run_oldest_age_seconds",
         Kind::Gauge,
@@ -438,7 +456,7 @@ fn projections(out: &mut Exposition, gathered: &Gathered) {
     out.family(
         "durable_workflow_projection_needs_rebuild",
         Kind::Gauge,
-        "Stored projections that differ from history, among the runs read so far.",
+        "Stored projections that differ from history, among the runs covered.",
     );
     for (table, count) in tables {
         out.sample(&[("table", table)], count);
@@ -446,15 +464,44 @@ fn projections(out: &mut Exposition, gathered: &Gathered) {
     out.family(
         "durable_workflow_projection_last_computed_timestamp_seconds",
         Kind::Gauge,
-        "When the last of those runs was read.",
+        "When the first of those runs was read: none of them later. Absent until all were.",
     );
     for (table, _) in tables {
-        let Stamp(at) = if table == "workflow_run_summaries" {
-            gathered.rows.until
-        } else {
-            gathered.histories.until
-        };
-        out.sample(&[("table", table)], at.timestamp());
+        let walked = coverage(gathered, table);
+        if walked.complete {
+            out.sample(&[("table", table)], walked.from.0.timestamp());
+        }
+    }
+    out.family(
+        "durable_workflow_projection_runs_covered",
+        Kind::Gauge,
+        "Runs those numbers are of, by table; durable_workflow_projection_runs is all there are.",
+    );
+    for (table, _) in tables {
+        out.sample(&[("table", table)], coverage(gathered, table).runs);
+    }
+    out.family(
+        "durable_workflow_projection_complete",
+        Kind::Gauge,
+        "Whether they are of every run; before, they grow as runs are read.",
+    );
+    for (table, _) in tables {
+        let complete = coverage(gathered, table).complete;
+        out.sample(&[("table", table)], i64::from(complete));
+    }
+    out.gauge(
+        "durable_workflow_projection_runs",
+        "Runs there are to cover.",
+        gathered.counted.run_table.runs,
+    );
+}
+
+/// Summaries are compared row by row, the others with each run's history.
+fn coverage<'g>(gathered: &'g Gathered, table: &str) -> &'g Coverage {
+    if table == "workflow_run_summaries" {
+        &gathered.rows
+    } else {
+        &gathered.histories
     }
 }
 
@@ -483,7 +530,7 @@ fn history(out: &mut Exposition, metrics: &OperatorMetrics) {
     out.sample(&[("dimension", "fan_out")], history.counts.max_fan_out);
     out.gauge(
         "durable_workflow_history_orphan_events",
-        "History events whose run is gone.",
+        "History events whose run is gone; until summaries are complete, of the runs covered.",
         history.history_orphan_total,
     );
     out.family(
@@ -496,20 +543,20 @@ fn history(out: &mut Exposition, metrics: &OperatorMetrics) {
     }
 }
 
-fn failing_types(out: &mut Exposition, gathered: &Gathered) {
+fn failing_types(out: &mut Exposition, gathered: &Gathered, most: usize) {
     let types = &gathered.counted.failing_types;
     out.family(
         "durable_workflow_workflow_task_consecutive_failures_max",
         Kind::Gauge,
         "Most failures in a row of a workflow task, by workflow type; the worst types by name.",
     );
-    for (name, failures) in worst(types, TYPES) {
+    for (name, failures) in worst(types, most) {
         out.sample(&[("workflow_type", name)], failures);
     }
     out.gauge(
         "durable_workflow_workflow_task_consecutive_failures_suppressed_types",
         "Workflow types with failures that are not named above but under \"other\".",
-        types.len().saturating_sub(TYPES),
+        types.len().saturating_sub(most),
     );
 }
 

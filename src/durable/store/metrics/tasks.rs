@@ -256,11 +256,11 @@ pub(super) async fn recent(
 }
 
 /// Along `(status, available_at)`, and from each task to its run: as a join PostgreSQL would read
-/// all runs there are.
+/// all runs there are. The engine's server takes the task's own namespace here.
 const FAILING: &str = "select workflow_type, max(attempt_count) as max_consecutive_failures, count(*) as failed_tasks \
     from (select t.attempt_count, (select r.workflow_type from {workflow_runs} r \
-      where r.id = t.workflow_run_id:and_ns_r) as workflow_type \
-      from {workflow_tasks} t where t.status = 'failed' and t.task_type = 'workflow' and t.attempt_count > 0) failed \
+      where r.id = t.workflow_run_id) as workflow_type \
+      from {workflow_tasks} t where t.status = 'failed' and t.task_type = 'workflow' and t.attempt_count > 0:and_ns) failed \
     group by workflow_type order by 2 desc, 1";
 
 pub(super) async fn failing_types(
@@ -268,7 +268,7 @@ pub(super) async fn failing_types(
     scope: &Scope<'_>,
 ) -> Result<Vec<FailingType>, DbError> {
     let mut types = sql::all(snapshot, scope, FAILING, FailingType::read).await?;
-    // Tasks of no run, or of one elsewhere.
+    // Tasks of no run.
     types.retain(|of_type| of_type.workflow_type.is_some());
     Ok(types)
 }
