@@ -198,6 +198,26 @@ on_every_database! {
         assert_eq!(workers["registrations"][0]["namespace"], "north");
     }
 
+    /// Who polls a queue is told to Prometheus as it is in the document.
+    async fn registered_pollers_are_those_of_queue_visibility(db: TestDb) {
+        const FAMILY: &str = "durable_workflow_queue_pollers";
+        script(&db, TABLES).await;
+        script(&db, ROWS).await;
+        let pollers = async |namespace| {
+            let samples = samples(&server(&db.read_only, namespace), FAMILY).await;
+            let value = |sample: &String| sample.rsplit(' ').next().unwrap().to_owned();
+            samples.iter().map(value).collect::<Vec<_>>().join(" ")
+        };
+        // By queue: active and stale.
+        assert_eq!(pollers(None).await, "0 1 2 1", "mail, orders");
+        assert_eq!(pollers(Some("north")).await, "0 1 1 1");
+        let queues = health(&db.read_only).await["queue_visibility"]["task_queues"].clone();
+        for (n, [active, stale]) in [[0, 1], [1, 1]].into_iter().enumerate() {
+            let pollers = &queues[n]["stats"]["pollers"];
+            assert_eq!((&pollers["active_count"], &pollers["stale_count"]), (&json!(active), &json!(stale)));
+        }
+    }
+
     /// Workers that only register are workers too, whichever namespace the numbers are of.
     async fn registered_workers_are_counted_for_prometheus(db: TestDb) {
         const FAMILY: &str = "durable_workflow_workers_registered";

@@ -18,7 +18,7 @@ const TYPES: [&str; 2] = ["workflow", "activity"];
 struct Queue {
     /// By type: tasks that are ready and due, and the oldest of them.
     ready: [(i64, Option<Stamp>); 2],
-    /// Heartbeats that are live, and those that expired.
+    /// Pollers that are live, and those that fell silent.
     active: i64,
     stale: i64,
 }
@@ -64,7 +64,8 @@ pub fn write(out: &mut Exposition, gathered: &Gathered) {
     out.family(
         "durable_workflow_queue_pollers",
         Kind::Gauge,
-        "Workers whose heartbeat names this queue, by whether it is live.",
+        "Workers that poll this queue, by whether they are still heard: those registered with the \
+         engine's server, where there are none those whose heartbeat names it.",
     );
     for (queue, of_queue) in &queues {
         for (state, workers) in [("active", of_queue.active), ("stale", of_queue.stale)] {
@@ -108,6 +109,14 @@ fn all(gathered: &Gathered) -> BTreeMap<&str, Queue> {
     }
     for (queue, _) in heard.difference(&live) {
         queues.entry(queue).or_default().stale += 1;
+    }
+    // Who registered is whom queue visibility names.
+    for registered in &gathered.counted.registered.by_queue {
+        if let Some(queue) = named(registered.task_queue.as_deref()) {
+            let queue = queues.entry(queue).or_default();
+            queue.active = registered.polling;
+            queue.stale = registered.workers - registered.polling;
+        }
     }
     queues
 }

@@ -43,11 +43,20 @@ pub struct Registrations {
     pub rollouts: Vec<Rollout>,
 }
 
+/// How many workers the server's table names; none where the table is not there.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Registered {
+    pub workers: i64,
+    pub live: i64,
+    pub by_queue: Vec<RegisteredQueue>,
+}
+
 counted! {
-    /// How many workers the server's table names; none where the table is not there.
-    Registered {
+    RegisteredQueue {
+        task_queue: text,
         workers: int,
         live: int,
+        polling: int,
     }
 }
 
@@ -79,10 +88,12 @@ const DECIDED: &str = "select task_queue, build_id, drain_intent, drained_at \
     from {workflow_worker_build_id_rollouts} where namespace = :namespace \
     order by task_queue, build_id limit 10000";
 
-/// One row per worker, in a table whose indexes are the server's own.
-const COUNTED: &str = "select count(*) as workers, \
-    cast(sum(case when last_heartbeat_at >= :heard then 1 else 0 end) as :integer) as live \
-    from {workflow_worker_registrations} where 1 = 1:and_ns";
+/// One row per worker, in a table whose indexes are the server's own. Who polls a queue is another
+/// question than who is still heard: [`crate::durable::metrics::pollers::pollers`].
+const COUNTED: &str = "select task_queue, count(*) as workers, \
+    count(case when last_heartbeat_at >= :heard then 1 end) as live, \
+    count(case when last_heartbeat_at is null or last_heartbeat_at > :polled then 1 end) as polling \
+    from {workflow_worker_registrations} where 1 = 1:and_ns group by task_queue";
 
 /// How many registered, in one namespace or in all, and how many of them are still heard.
 pub(super) async fn registered(
@@ -94,7 +105,12 @@ pub(super) async fn registered(
         .iter()
         .any(|table| table.ends_with(WORKERS))
     {
-        sql::one(snapshot, scope, COUNTED, Registered::read).await
+        let by_queue = sql::all(snapshot, scope, COUNTED, RegisteredQueue::read).await?;
+        Ok(Registered {
+            workers: by_queue.iter().map(|queue| queue.workers).sum(),
+            live: by_queue.iter().map(|queue| queue.live).sum(),
+            by_queue,
+        })
     } else {
         Ok(Registered::default())
     }
