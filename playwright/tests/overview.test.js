@@ -39,9 +39,18 @@ describe('overview', () => {
       const items = await page.locator('li[data-count]').evaluateAll((all) =>
         all.map((item) => ({ count: Number(item.dataset.count), href: item.querySelector('a').href })),
       );
-      const lists = items.filter(({ href }) => new URL(href).pathname.endsWith('/runs'));
-      assert.ok(lists.length >= 3, `only ${lists.length} items`);
-      for (const { count, href } of lists) {
+      const isList = ({ href }) => new URL(href).pathname.endsWith('/runs');
+      assert.ok(items.filter(isList).length >= 3, `only ${items.length} items`);
+      // What is no run stands on the page itself.
+      for (const { href } of items.filter((item) => !isList(item))) {
+        assert.equal(await page.locator(new URL(href).hash).count(), 1, href);
+      }
+      const lines = await page.locator('section:has(#backlog) td a').evaluateAll((all) =>
+        all.map((link) => ({ count: Number(link.textContent.match(/^in ([\d,]+) run/)?.[1]), href: link.href })),
+      );
+      const counted = lines.filter(({ count }) => count > 0);
+      assert.ok(counted.length >= 3, `only ${counted.length} lines`);
+      for (const { count, href } of [...items.filter(isList), ...counted]) {
         await page.goto(`${href}&per_page=100`);
         const rows = page.locator('#results table.runs tbody tr');
         if (count > 0) await rows.first().waitFor();

@@ -72,6 +72,8 @@ const QUERIES: &[&[(&str, &str)]] = &[
     &[("attention", "long_waits")],
     &[("attention", "repair_needed"), ("namespace", "north")],
     &[("attention", "failed_past_hour"), ("started", "24h")],
+    &[("attention", "unhealthy_task")],
+    &[("attention", "overdue_activity"), ("namespace", "north")],
     &[("task_problem_code", "history")],
     &[("failure_category", "activity")],
     &[("failure_category", "unclassified")],

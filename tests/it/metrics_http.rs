@@ -235,7 +235,38 @@ on_every_database! {
     /// Each item of the overview leads to a list of as many runs as it says.
     async fn what_needs_attention_is_listed(db: TestDb) {
         fill(&db).await;
-        assert_eq!(listed(&server(&db.read_only)).await.len(), 5);
+        assert_eq!(listed(&server(&db.read_only)).await.len(), 6);
+    }
+
+    /// Tasks and activities are no runs: a line of the backlog says of how many runs they are.
+    async fn open_work_leads_to_the_runs_it_is_of(db: TestDb) {
+        fill(&db).await;
+        for namespace in [None, Some("production")] {
+            let app = App::new(Settings {
+                clock: Clock::Frozen(now()),
+                db: Some(db.read_only.clone()),
+                gathering: Options { namespace: namespace.map(str::to_owned), ..Options::default() },
+                ..Settings::default()
+            });
+            let server = TestServer::new(routes::router(app));
+            let page = server.get("/waterline/").await.text();
+            let lines = page.split("id=\"backlog\"").nth(1).unwrap().split("</section>").next().unwrap();
+            let mut counted = 0;
+            for link in lines.split("<a href=\"").skip(1) {
+                let (href, text) = link.split_once("\">").unwrap();
+                let text = text.split('<').next().unwrap();
+                let query = href.strip_prefix("/waterline/runs").unwrap().replace("&amp;", "&").replace("&#38;", "&");
+                let list = json(&server, &format!("/waterline/api/flows/all{query}&per_page=200")).await;
+                let rows = list["data"].as_array().unwrap().len();
+                assert!(rows > 0, "{href}");
+                assert_eq!(list["total"], rows, "{href}");
+                if let Some(n) = text.strip_prefix("in ") {
+                    assert_eq!(n.split(' ').next().unwrap().parse::<usize>().unwrap(), rows, "{href}");
+                    counted += 1;
+                }
+            }
+            assert!(counted >= 4, "{counted} in {namespace:?}");
+        }
     }
 
     /// So do those that nothing of the shop is in: a storm of retries, and many failures in an hour.
@@ -344,16 +375,25 @@ on_every_database! {
         write(&db.writable, rows, |_| ()).await.unwrap();
         let engine = engine(&json!({ "structural_limits": { "pending_signal_count": 1 } }));
         let app = App::new(Settings { clock: Clock::Frozen(now()), db: Some(db.read_only.clone()), engine, ..Settings::default() });
-        let page = TestServer::new(routes::router(app)).get("/waterline/").await.text();
+        let server = TestServer::new(routes::router(app));
+        let page = server.get("/waterline/").await.text();
         for (href, text) in [
-            ("#backlog", "Tasks in trouble: lease expired 1"),
-            ("#backlog", "1 activity is past a deadline"),
+            ("/waterline/runs?attention=unhealthy_task", "1 run has a task in trouble: lease expired 1"),
+            ("/waterline/runs?attention=overdue_activity", "1 run has an activity past a deadline"),
             ("#oldest", "1 schedule is past its time"),
             ("#limits", "1 run at 100 % of pending signal count"),
         ] {
             assert!(page.contains(&format!("<a href=\"{href}\">{text}</a>")), "{text}");
-            assert!(page.contains(&format!("<h2 id=\"{}\">", &href[1..])), "{href}");
         }
+        assert!(page.contains("Schedule past its time: nightly"));
+        assert_eq!(listed(&server).await.len(), 4);
+        // Of a run that closed no list of open ones tells; the backlog still has the task.
+        script(&db, "update {workflow_run_summaries} set status_bucket = 'completed', status = 'completed'").await;
+        let page = json(&server, "/waterline/api/stats?fresh=1").await;
+        assert_eq!(page["operator_metrics"]["tasks"]["unhealthy"], 1);
+        let page = server.get("/waterline/").await.text();
+        assert!(page.contains("<a href=\"#backlog\">Tasks in trouble, of no open run: lease expired 1</a>"));
+        listed(&server).await;
     }
 
     /// Where a check is not ok nobody is told that nothing needs a look.
@@ -599,6 +639,25 @@ async fn listed(server: &TestServer) -> Vec<(String, usize)> {
             .unwrap();
         let href = href.replace("&amp;", "&").replace("&#38;", "&");
         let Some(query) = href.strip_prefix("/waterline/runs") else {
+            let part = page.split(&format!("<h2 id=\"{}\">", &href[1..])).nth(1);
+            let part = part.expect("a part of the page").split("</section>").next();
+            let named = match href.as_str() {
+                "#oldest" => "Schedule past its time",
+                "#limits" => "<a class=\"mono\"",
+                "#workers" => ">silent<",
+                // A line for each, with its number.
+                "#backlog" | "#health" => {
+                    items.push((href, count));
+                    continue;
+                }
+                other => panic!("{other} leads nowhere"),
+            };
+            assert_eq!(
+                part.unwrap_or_default().matches(named).count(),
+                count,
+                "{href}"
+            );
+            items.push((href, count));
             continue;
         };
         let list = json(

@@ -147,7 +147,7 @@ fn body(layout: &Layout, latest: &Latest, standing: &Standing, collector: &Colle
             let tag = Tag::failure_category(group.failure_category.as_deref());
             (tag.label.into_owned(), group.failures)
         })),
-        backlog: backlog(gathered),
+        backlog: backlog(layout, gathered),
         oldest: oldest(layout, gathered),
         types: types(layout, gathered),
         workers: workers(layout, gathered),

@@ -34,6 +34,12 @@ counted! {
         local_timeout_overdue: int,
     }
 
+    /// Open runs that have them.
+    ActivityRuns {
+        retrying_runs: int,
+        overdue_runs: int,
+    }
+
     Overdue {
         overdue_schedule: time,
         overdue_close: time,
@@ -78,6 +84,20 @@ macro_rules! overdue {
     };
 }
 
+macro_rules! retrying {
+    () => {
+        "(status = 'pending' and attempt_count > 0)"
+    };
+}
+pub(super) use {close, heartbeat, overdue, retrying, schedule, whole};
+
+/// Of an open run that has a summary: what a list of them holds.
+macro_rules! of_an_open_run {
+    () => {
+        "(select s.status_bucket from {workflow_run_summaries} s where s.id = x.workflow_run_id:and_ns_s) = 'running'"
+    };
+}
+
 /// Highest of some: of all the others only one with more attempts can have the most.
 macro_rules! many_attempts {
     () => {
@@ -98,9 +118,25 @@ const EXECUTIONS: &str = concat!(
      count(case when status = 'running' and :local then 1 end) as local_running, \
      cast(sum(case when :local then (select count(*) from {activity_attempts} a where a.activity_execution_id = x.id:and_ns_a) else 0 end) as :integer) as local_attempts, \
      cast(sum(case when :local then (select count(*) from {activity_attempts} a where a.activity_execution_id = x.id and a.status = 'failed':and_ns_a) else 0 end) as :integer) as local_failed_attempts, \
-     count(case when status = 'pending' and attempt_count > 0 then 1 end) as retrying, \
-     count(case when status = 'pending' and attempt_count > 0 and :local then 1 end) as local_retrying, \
-     min(case when status = 'pending' and attempt_count > 0 then started_at end) as oldest_retrying_started_at, \
+     count(case when ",
+    retrying!(),
+    " then 1 end) as retrying, \
+     count(case when ",
+    retrying!(),
+    " and :local then 1 end) as local_retrying, \
+     count(distinct case when ",
+    retrying!(),
+    " and ",
+    of_an_open_run!(),
+    " then workflow_run_id end) as retrying_runs, \
+     min(case when ",
+    retrying!(),
+    " then started_at end) as oldest_retrying_started_at, \
+     count(distinct case when ",
+    overdue!(),
+    " and ",
+    of_an_open_run!(),
+    " then workflow_run_id end) as overdue_runs, \
      count(case when ",
     overdue!(),
     " then 1 end) as timeout_overdue, \
@@ -135,12 +171,13 @@ const ATTEMPTS: &str = "select count(*) as failed_attempts from {activity_attemp
 pub(super) async fn count(
     snapshot: &mut Snapshot,
     scope: &Scope<'_>,
-) -> Result<(ActivityCounts, LocalCounts), DbError> {
-    let (mut counts, local, overdue, many_attempts) =
+) -> Result<(ActivityCounts, LocalCounts, ActivityRuns), DbError> {
+    let (mut counts, local, runs, overdue, many_attempts) =
         sql::one(snapshot, scope, EXECUTIONS, |row| {
             Ok((
                 ActivityCounts::read(row)?,
                 LocalCounts::read(row)?,
+                ActivityRuns::read(row)?,
                 Overdue::read(row)?,
                 row.opt_int("many_attempts")?,
             ))
@@ -157,5 +194,5 @@ pub(super) async fn count(
     }
     counts.failed_attempts =
         sql::one(snapshot, scope, ATTEMPTS, |row| row.int("failed_attempts")).await?;
-    Ok((counts, local))
+    Ok((counts, local, runs))
 }

@@ -5,6 +5,7 @@
 //! history comes from [`sweep`] and what joins tables from [`rows`], a bounded number of runs at a time.
 
 mod activities;
+mod at_work;
 mod lenient;
 mod limits;
 mod queues;
@@ -23,7 +24,8 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
 
-pub use activities::{ActivityCounts, LocalCounts};
+pub use activities::{ActivityCounts, ActivityRuns, LocalCounts};
+pub use at_work::{TroubledRuns, Work};
 pub use limits::{NearLimit, OpenCount, threshold};
 pub use queues::{Lease, QueueCounts, QueueRows, Queues, ReadyTask, queues};
 pub use registrations::{Registered, Registration, Registrations, Rollout};
@@ -34,7 +36,7 @@ pub use runs::{
 pub use sections::Sections;
 pub use sql::Scope;
 pub use tasks::{FailingType, RecentTasks, TaskCounts, TaskGroup};
-pub use things::{RunTableCounts, ScheduleCounts, Workers};
+pub use things::{MissedSchedule, RunTableCounts, ScheduleCounts, Workers};
 pub use week::{ClosedGroup, HourGroup, TypeGroup};
 
 use crate::{
@@ -70,6 +72,10 @@ pub struct Counted {
     pub failing_types: Vec<FailingType>,
     pub activities: ActivityCounts,
     pub local_activities: LocalCounts,
+    pub troubled_runs: TroubledRuns,
+    pub activity_runs: ActivityRuns,
+    /// The latest, at most twenty.
+    pub missed_schedules: Vec<MissedSchedule>,
     pub repair: RepairGroups,
     pub run_table: RunTableCounts,
     pub schedules: ScheduleCounts,
@@ -99,12 +105,14 @@ pub async fn count(
     let tasks = tasks::open(snapshot, &scope).await?;
     let recent_tasks = tasks::recent(snapshot, &scope).await?;
     let failing_types = tasks::failing_types(snapshot, &scope).await?;
+    let troubled_runs = at_work::troubled(snapshot, &scope).await?;
     sections.enter("activities");
-    let (activities, local_activities) = activities::count(snapshot, &scope).await?;
+    let (activities, local_activities, activity_runs) = activities::count(snapshot, &scope).await?;
     sections.enter("repair");
     let repair = repair::groups(snapshot, &scope).await?;
     sections.enter("schedules");
     let schedules = things::schedules(snapshot, &scope).await?;
+    let missed_schedules = things::missed_schedules(snapshot, &scope).await?;
     sections.enter("workers");
     let workers = things::workers(snapshot, &scope).await?;
     let registered = registrations::registered(snapshot, &scope).await?;
@@ -132,6 +140,9 @@ pub async fn count(
         failing_types,
         activities,
         local_activities,
+        troubled_runs,
+        activity_runs,
+        missed_schedules,
         repair,
         run_table,
         schedules,

@@ -61,6 +61,8 @@ counted! {
         open_repair_needed: int,
         open_claim_failed: int,
         open_compatibility_blocked: int,
+        oldest_open_repair_needed_at: time,
+        oldest_open_compatibility_blocked_at: time,
     }
 
     /// Failures of the last week, by category.
@@ -254,6 +256,8 @@ pub(super) async fn count(
             open_repair_needed: week.open.repair_needed,
             open_claim_failed: week.open.claim_failed,
             open_compatibility_blocked: week.open.compatibility_blocked,
+            oldest_open_repair_needed_at: week.open.oldest_repair_needed_at,
+            oldest_open_compatibility_blocked_at: week.open.oldest_compatibility_blocked_started_at,
         },
         statuses,
         longest_duration: record(&longest),

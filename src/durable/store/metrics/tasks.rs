@@ -66,7 +66,15 @@ macro_rules! lease_expired {
         "(status = 'leased' and lease_expires_at is not null and lease_expires_at <= :now)"
     };
 }
-pub(super) use {claim_failed, claim_ok, dispatch_failed, dispatch_ok, due, late, lease_expired};
+macro_rules! delayed {
+    () => {
+        "(status = 'ready' and available_at > :now)"
+    };
+}
+pub(super) use {
+    claim_failed, claim_ok, delayed, dispatch_failed, dispatch_ok, due, late, lease_expired,
+    overdue,
+};
 
 counted! {
     /// Open tasks of one queue and type, or of all of them.
@@ -166,7 +174,9 @@ const OPEN: &str = concat!(
      count(case when status = 'ready' and ",
     due!(),
     " then 1 end) as ready_due, \
-     count(case when status = 'ready' and available_at > :now then 1 end) as \"delayed\", \
+     count(case when ",
+    delayed!(),
+    " then 1 end) as \"delayed\", \
      count(case when status = 'leased' then 1 end) as leased, \
      count(case when ",
     dispatch_failed!(),

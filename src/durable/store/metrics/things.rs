@@ -22,6 +22,12 @@ counted! {
         failures_total: int,
     }
 
+    /// An active schedule past its time.
+    MissedSchedule {
+        schedule_id: text,
+        next_fire_at: time,
+    }
+
     /// Runs, and the accepted starts of those that have not begun.
     RunTableCounts {
         runs: int,
@@ -53,6 +59,17 @@ pub(super) async fn schedules(
     scope: &Scope<'_>,
 ) -> Result<ScheduleCounts, DbError> {
     sql::one(snapshot, scope, SCHEDULES, ScheduleCounts::read).await
+}
+
+/// Along `(status, next_fire_at)`, the latest of them.
+const MISSED: &str = "select schedule_id, next_fire_at from {workflow_schedules} \
+    where status = 'active' and next_fire_at <= :now:and_ns order by next_fire_at, id limit 20";
+
+pub(super) async fn missed_schedules(
+    snapshot: &mut Snapshot,
+    scope: &Scope<'_>,
+) -> Result<Vec<MissedSchedule>, DbError> {
+    sql::all(snapshot, scope, MISSED, MissedSchedule::read).await
 }
 
 macro_rules! start_of {

@@ -1,9 +1,9 @@
 //! One term as SQL on a summary row. Where a rule of the projection decides, SQL only narrows
 //! and [`keeps`] asks the rule.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta};
 
-use super::filter::{Attention, Kind, ProblemTest, Term, Test, is_storable};
+use super::filter::{Attention, CountedAt, Kind, ProblemTest, Term, Test, is_storable};
 use crate::{
     db::{Dialect, Statement},
     durable::{
@@ -134,7 +134,9 @@ pub fn push(q: &mut Statement, term: &Term) {
         (Kind::NonRetryable, Test::Flag(false)) | (Kind::RepairState, _) => {
             q.push("1 = 1");
         }
-        (Kind::Attention, Test::Attention(attention, now)) => push_attention(q, *attention, *now),
+        (Kind::Attention, Test::Attention(attention, counted)) => {
+            push_attention(q, *attention, *counted);
+        }
         // Only narrows; `repair_gate` decides.
         (Kind::NeedsRepair, _) => {
             q.push("liveness_state in ('repair_needed', 'workflow_replay_blocked')");
@@ -164,11 +166,12 @@ fn push_failed(q: &mut Statement) {
 }
 
 /// The columns the overview's counts ask about.
-pub const ATTENTION_COLUMNS: &str = "status, status_bucket, liveness_state, wait_started_at, \
+pub const ATTENTION_COLUMNS: &str = "id, status, status_bucket, liveness_state, wait_started_at, \
     started_at, updated_at, closed_at, exception_count";
 
 /// The conditions of the overview's counts, moments cut to the second as there.
-fn push_attention(q: &mut Statement, attention: Attention, now: DateTime<Utc>) {
+fn push_attention(q: &mut Statement, attention: Attention, counted: CountedAt) {
+    let now = counted.now;
     let hour = now - TimeDelta::hours(1);
     q.push("status_bucket = ")
         .bind(attention.bucket().as_str())
@@ -195,6 +198,10 @@ fn push_attention(q: &mut Statement, attention: Attention, now: DateTime<Utc>) {
         Attention::LongWaits => q
             .push("wait_started_at < ")
             .bind_second(now - TimeDelta::minutes(30)),
+        Attention::Work(work) => {
+            work.push(q, now, counted.redispatch_after);
+            q
+        }
     };
 }
 

@@ -6,6 +6,7 @@ use chrono::{DateTime, Datelike as _, Duration, NaiveDate, NaiveDateTime, Utc};
 use crate::{
     durable::{
         projection::{repair_gate::RepairState, task_problem::TaskProblem},
+        store::metrics::Work,
         stored::{
             ClosedReason, FailureCategory, LivenessState, RepairBlockedReason, RunStatus,
             StatusBucket, WaitKind,
@@ -162,8 +163,26 @@ pub enum Test {
     Flag(bool),
     Category(Option<FailureCategory>),
     Problem(ProblemTest),
-    Attention(Attention, DateTime<Utc>),
+    Attention(Attention, CountedAt),
     At(DateTime<Utc>),
+}
+
+/// What a count of the overview depends on beside its rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CountedAt {
+    pub now: DateTime<Utc>,
+    /// Seconds after which a ready task counts as not picked up.
+    pub redispatch_after: i64,
+}
+
+impl CountedAt {
+    /// With the engine's own default.
+    fn new(now: DateTime<Utc>) -> Self {
+        Self {
+            now,
+            redispatch_after: 3,
+        }
+    }
 }
 
 /// What the overview counts, as a filter: the same rows.
@@ -176,10 +195,12 @@ pub enum Attention {
     RetryStorm,
     FailedPastHour,
     LongWaits,
+    /// Runs that have such work open.
+    Work(Work),
 }
 
 impl Attention {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 17] = [
         Self::RepairNeeded,
         Self::ClaimFailed,
         Self::CompatibilityBlocked,
@@ -187,6 +208,16 @@ impl Attention {
         Self::RetryStorm,
         Self::FailedPastHour,
         Self::LongWaits,
+        Self::Work(Work::UnhealthyTask),
+        Self::Work(Work::LeaseExpired),
+        Self::Work(Work::DispatchFailed),
+        Self::Work(Work::DispatchOverdue),
+        Self::Work(Work::ClaimFailed),
+        Self::Work(Work::ReadyTask),
+        Self::Work(Work::DelayedTask),
+        Self::Work(Work::LeasedTask),
+        Self::Work(Work::RetryingActivity),
+        Self::Work(Work::OverdueActivity),
     ];
 
     pub fn word(self) -> &'static str {
@@ -198,6 +229,16 @@ impl Attention {
             Self::RetryStorm => "retry_storm",
             Self::FailedPastHour => "failed_past_hour",
             Self::LongWaits => "long_waits",
+            Self::Work(Work::UnhealthyTask) => "unhealthy_task",
+            Self::Work(Work::LeaseExpired) => "lease_expired",
+            Self::Work(Work::DispatchFailed) => "dispatch_failed",
+            Self::Work(Work::DispatchOverdue) => "dispatch_overdue",
+            Self::Work(Work::ClaimFailed) => "task_claim_failed",
+            Self::Work(Work::ReadyTask) => "ready_task",
+            Self::Work(Work::DelayedTask) => "delayed_task",
+            Self::Work(Work::LeasedTask) => "leased_task",
+            Self::Work(Work::RetryingActivity) => "retrying_activity",
+            Self::Work(Work::OverdueActivity) => "overdue_activity",
         }
     }
 
@@ -269,6 +310,15 @@ impl Filter {
             errors.push(error);
         }
         (filter, errors)
+    }
+
+    /// Takes the engine's own setting for when a task counts as not picked up.
+    pub fn counted_with(&mut self, redispatch_after: i64) {
+        for term in &mut self.terms {
+            if let Test::Attention(_, counted) = &mut term.test {
+                counted.redispatch_after = redispatch_after;
+            }
+        }
     }
 
     /// A range that ends before it begins, which nobody means.
@@ -367,7 +417,10 @@ fn parse_term(param: &str, value: &str, now: DateTime<Utc>, zone: Zone) -> Resul
             let words = Attention::ALL.map(Attention::word);
             let word = one_of(value, &words)?;
             let found = Attention::ALL.into_iter().find(|one| one.word() == word);
-            Test::Attention(found.unwrap_or(Attention::RepairNeeded), now)
+            Test::Attention(
+                found.unwrap_or(Attention::RepairNeeded),
+                CountedAt::new(now),
+            )
         }
         Kind::Within => Test::At(now - within(value)?),
         Kind::From | Kind::To => Test::At(moment(value, zone)?),

@@ -9,7 +9,10 @@ use crate::{
             dashboard::AlertKind,
             health::{Health, Status},
         },
-        store::{metrics::NearLimit, runs::Attention},
+        store::{
+            metrics::{NearLimit, Work},
+            runs::Attention,
+        },
     },
     run::tag::{Mark, Tag, Tone},
     web::{format::number, layout::Layout},
@@ -26,7 +29,7 @@ pub(super) struct Item {
 pub(super) fn attention(layout: &Layout, gathered: &Gathered, health: &Health) -> Vec<Item> {
     let mut items = errors(health);
     items.extend(open_runs(layout, gathered));
-    items.extend(late_work(gathered));
+    items.extend(late_work(layout, gathered));
     items.extend(alerts(layout, gathered));
     items.extend(near_limits(gathered));
     items
@@ -47,13 +50,17 @@ fn errors(health: &Health) -> Vec<Item> {
         .collect()
 }
 
-/// Tasks, activities and schedules past their time.
-fn late_work(gathered: &Gathered) -> Vec<Item> {
+/// Runs with tasks and activities past their time, and schedules, which are no runs.
+fn late_work(layout: &Layout, gathered: &Gathered) -> Vec<Item> {
     let metrics = &gathered.metrics;
     let (tasks, activities) = (&metrics.tasks.counts, &metrics.activities.counts);
-    let item = |tag, href: &str, count, text, oldest| Item {
+    let list = |work| {
+        let word = Attention::Work(work).word();
+        runs_href(layout, gathered, &[("attention", word)])
+    };
+    let item = |tag, href: String, count, text, oldest| Item {
         tag,
-        href: href.to_owned(),
+        href,
         text,
         count,
         note: age(gathered, oldest).unwrap_or_default(),
@@ -74,29 +81,60 @@ fn late_work(gathered: &Gathered) -> Vec<Item> {
     .filter(|(_, n)| *n > 0)
     .map(|(reason, n)| format!("{reason} {}", number(n)))
     .collect();
-    let (overdue, missed) = (activities.timeout_overdue, metrics.schedules.counts.missed);
-    let mut items = vec![
-        item(
-            Tag::new("tasks", Tone::Attn, Mark::Exclamation),
-            "#backlog",
+    let reasons = reasons.join(", ");
+    let in_trouble = Tag::new("tasks", Tone::Attn, Mark::Exclamation);
+    // Tasks and activities of runs that closed, or that no list has, are lines of the backlog alone.
+    let tasks = match gathered.counted.troubled_runs.unhealthy {
+        0 => item(
+            in_trouble,
+            "#backlog".to_owned(),
             metrics.tasks.unhealthy,
-            format!("Tasks in trouble: {}", reasons.join(", ")),
+            format!("Tasks in trouble, of no open run: {reasons}"),
             metrics.tasks.oldest_unhealthy_at,
         ),
-        item(
-            late("deadline"),
-            "#backlog",
-            overdue,
+        runs => item(
+            in_trouble,
+            list(Work::UnhealthyTask),
+            runs,
             counted(
-                overdue,
-                "activity is past a deadline",
-                "activities are past a deadline",
+                runs,
+                &format!("run has a task in trouble: {reasons}"),
+                &format!("runs have tasks in trouble: {reasons}"),
+            ),
+            metrics.tasks.oldest_unhealthy_at,
+        ),
+    };
+    let overdue = match gathered.counted.activity_runs.overdue_runs {
+        0 => item(
+            late("deadline"),
+            "#backlog".to_owned(),
+            activities.timeout_overdue,
+            counted(
+                activities.timeout_overdue,
+                "activity of no open run is past a deadline",
+                "activities of no open run are past a deadline",
             ),
             activities.oldest_timeout_overdue_at,
         ),
+        runs => item(
+            late("deadline"),
+            list(Work::OverdueActivity),
+            runs,
+            counted(
+                runs,
+                "run has an activity past a deadline",
+                "runs have activities past a deadline",
+            ),
+            activities.oldest_timeout_overdue_at,
+        ),
+    };
+    let missed = metrics.schedules.counts.missed;
+    let mut items = vec![
+        tasks,
+        overdue,
         item(
             late("schedule"),
-            "#oldest",
+            "#oldest".to_owned(),
             missed,
             counted(
                 missed,
@@ -141,7 +179,6 @@ fn near_limits(gathered: &Gathered) -> Vec<Item> {
 /// Open runs that cannot go on.
 fn open_runs(layout: &Layout, gathered: &Gathered) -> Vec<Item> {
     let metrics = &gathered.metrics;
-    let runs = &metrics.runs.counts;
     // The engine writes these states of open runs only, but counts them wherever they stand.
     let open = &gathered.counted.dashboard;
     let list =
@@ -163,7 +200,7 @@ fn open_runs(layout: &Layout, gathered: &Gathered) -> Vec<Item> {
                 "have nothing left that would wake them",
             ),
             count: open.open_repair_needed,
-            note: age(gathered, runs.oldest_repair_needed_at).unwrap_or_default(),
+            note: age(gathered, open.oldest_open_repair_needed_at).unwrap_or_default(),
         },
         Item {
             tag: Tag::new("claim", Tone::Attn, Mark::Exclamation),
@@ -185,11 +222,7 @@ fn open_runs(layout: &Layout, gathered: &Gathered) -> Vec<Item> {
                 "wait for a worker that may take them",
             ),
             count: open.open_compatibility_blocked,
-            note: age(
-                gathered,
-                metrics.backlog.oldest_compatibility_blocked_started_at,
-            )
-            .unwrap_or_default(),
+            note: age(gathered, open.oldest_open_compatibility_blocked_at).unwrap_or_default(),
         },
     ];
     items.retain(|item| item.count > 0);

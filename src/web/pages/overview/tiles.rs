@@ -1,8 +1,11 @@
 //! The counts at the top, each leading to what it counts.
 
-use super::{oldest_note, runs_href};
+use super::{backlog::runs_with, oldest_note, runs_href};
 use crate::{
-    durable::{collect::Gathered, store::runs::Attention},
+    durable::{
+        collect::Gathered,
+        store::{metrics::Work, runs::Attention},
+    },
     web::{format::number, layout::Layout},
 };
 
@@ -56,16 +59,19 @@ pub(super) fn tiles(layout: &Layout, gathered: &Gathered) -> Vec<Tile> {
             ),
             label: "Nothing wakes them",
             count: number(gathered.counted.dashboard.open_repair_needed),
-            note: oldest_note(gathered, runs.oldest_repair_needed_at),
+            note: oldest_note(
+                gathered,
+                gathered.counted.dashboard.oldest_open_repair_needed_at,
+            ),
         },
         Tile {
-            href: "#backlog".to_owned(),
+            href: runs_with(layout, gathered, Work::ReadyTask),
             label: "Ready tasks",
             count: number(metrics.tasks.counts.ready_due),
             note: format!("{} unhealthy", number(metrics.tasks.unhealthy)),
         },
         Tile {
-            href: "#backlog".to_owned(),
+            href: runs_with(layout, gathered, Work::RetryingActivity),
             label: "Retrying activities",
             count: number(metrics.activities.counts.retrying),
             note: format!(

@@ -43,11 +43,11 @@ impl FromRequestParts<App> for ListRequest {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Self::Rejection> {
         let zone = Choices::of(&parts.headers).zone.unwrap_or(app.zone);
-        Ok(Self::parse(
-            parts.uri.query().unwrap_or_default(),
-            app.clock.now(),
-            zone,
-        ))
+        let query = parts.uri.query().unwrap_or_default();
+        let mut list = Self::parse(query, app.clock.now(), zone);
+        let late = app.engine.int("task_repair.redispatch_after_seconds");
+        list.page.filter.counted_with(late);
+        Ok(list)
     }
 }
 
