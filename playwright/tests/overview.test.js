@@ -29,6 +29,18 @@ describe('overview', () => {
       await page.goto(`${base}/`);
       const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       assert.ok(wider <= 0, `${wider} pixels too wide`);
+      // Nothing is cut off in its card either, and the days stand below the bars.
+      const cut = await page.locator('#overview .scroll[aria-labelledby]').evaluateAll((all) =>
+        all.filter((part) => part.scrollWidth > part.clientWidth).map((part) => part.getAttribute('aria-labelledby')),
+      );
+      assert.deepEqual(cut, []);
+      const collide = await page.locator('svg.week').evaluate((plot) => {
+        const texts = [...plot.querySelectorAll('text')].map((text) => text.getBoundingClientRect());
+        const bars = [...plot.querySelectorAll('rect')].map((bar) => bar.getBoundingClientRect());
+        const over = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+        return texts.some((text, n) => bars.some((bar) => over(text, bar)) || texts.some((other, m) => m > n && over(text, other)));
+      });
+      assert.equal(collide, false, 'labels and bars collide');
       await screenshot(page, 'overview-narrow', { fullPage: true });
     });
   });

@@ -255,14 +255,14 @@ fn warns(
     name: &'static str,
     when: bool,
     fine: &'static str,
-    not: &'static str,
+    not: impl Into<Cow<'static, str>>,
     data: Value,
 ) -> Check {
     Check {
         name,
         status: if when { Status::Warning } else { Status::Ok },
         category: Category::Correctness,
-        message: if when { not } else { fine }.into(),
+        message: if when { not.into() } else { fine.into() },
         data,
     }
 }
@@ -293,7 +293,10 @@ fn summaries(metrics: &OperatorMetrics) -> Check {
         "run_summary_projection",
         summaries.needs_rebuild > 0,
         "Every run has a summary that says what the run says.",
-        "Some runs are missing from the lists, or are listed with old facts.",
+        match summaries.needs_rebuild {
+            1 => "1 run is missing from the lists, or listed with old facts.".into(),
+            n => format!("{n} runs are missing from the lists, or listed with old facts."),
+        },
         json!({
             "needs_rebuild": summaries.needs_rebuild,
             "missing": summaries.missing,
@@ -315,7 +318,13 @@ fn projections(metrics: &OperatorMetrics) -> Check {
         "selected_run_projections",
         needs_rebuild > 0,
         "Stored waits, timelines, timers and lineage say what history says.",
-        "Some stored waits, timelines, timers or lineage differ from history.",
+        match needs_rebuild {
+            1 => "1 stored projection of waits, timeline, timers or lineage differs from history."
+                .into(),
+            n => format!(
+                "{n} stored projections of waits, timelines, timers or lineage differ from history."
+            ),
+        },
         json!({
             "needs_rebuild": needs_rebuild,
             "run_waits_needs_rebuild": waits.needs_rebuild,

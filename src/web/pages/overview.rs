@@ -30,7 +30,7 @@ use crate::{
     durable::{
         collect::Gathered,
         metrics::health::{Check, Health, Status, not_counted},
-        store::metrics::sweep,
+        store::{metrics::sweep, runs::categories},
         stored::Stamp,
     },
     run::tag::{Mark, Tag, Tone},
@@ -144,8 +144,14 @@ fn body(layout: &Layout, latest: &Latest, standing: &Standing, collector: &Colle
         checks: health.checks.iter().map(check_view).collect(),
         chart: Chart::of(&gathered.dashboard.fleet_trends_series, layout.zone),
         failures: bars(gathered.counted.failures.iter().map(|group| {
-            let tag = Tag::failure_category(group.failure_category.as_deref());
-            (tag.label.into_owned(), group.failures)
+            let category = group.failure_category.as_deref();
+            let tag = Tag::failure_category(category);
+            let category = category.unwrap_or("unclassified");
+            // Of a word this version does not know there is no list.
+            let href = categories()
+                .contains(&category)
+                .then(|| runs_href(layout, gathered, &[("failure_category", category), WEEK]));
+            (tag.label.into_owned(), group.failures, href)
         })),
         backlog: backlog(layout, gathered),
         oldest: oldest(layout, gathered),
@@ -199,6 +205,9 @@ fn check_view(check: &Check) -> CheckView {
         message: check.message.to_string(),
     }
 }
+
+/// As far back as the numbers by type and by category look.
+const WEEK: (&str, &str) = ("started", "7d");
 
 /// The list with these filters, within the namespace the numbers are of.
 fn runs_href(layout: &Layout, gathered: &Gathered, filters: &[(&str, &str)]) -> String {

@@ -9,17 +9,22 @@ use crate::{
     zone::Zone,
 };
 
-/// Pixels: one hour is four wide, the tallest is 120 high.
-const HOUR: usize = 4;
+/// Pixels: the tallest hour is 120 high. Across, the week takes the width there is, in percent.
 const HEIGHT: i64 = 120;
 const BASE: i64 = 130;
 
+/// Hours a day must have left for its name to stand below them on the narrowest screen.
+const NAMED: usize = 18;
+
 /// Closed runs per hour over the week.
 pub struct Chart {
-    pub width: usize,
+    /// Room for the scale's numbers beside the plot, in pixels.
+    pub gutter: usize,
+    /// How wide the column of an hour is.
+    pub column: String,
     /// Hours in which runs closed.
     pub hours: Vec<Hour>,
-    pub days: Vec<(usize, String)>,
+    pub days: Vec<(String, String)>,
     /// Lines across, each with the number it stands for.
     pub scale: Vec<(i64, String)>,
     pub completed: String,
@@ -28,7 +33,7 @@ pub struct Chart {
 
 /// One column, and the row of the table that says the same.
 pub struct Hour {
-    pub x: usize,
+    pub x: String,
     pub done: Block,
     pub fail: Block,
     pub at: String,
@@ -62,8 +67,14 @@ impl Chart {
             runs => (runs * HEIGHT / most.max(1)).max(2),
         };
         let local = |at: i64| zone.local(DateTime::from_timestamp_millis(at).unwrap_or_default());
+        let place = |n: usize| percent(n, hours.len());
+        let scale: Vec<_> = scale(most)
+            .map(|runs| (BASE - runs * HEIGHT / most, number(runs)))
+            .collect();
+        let longest = scale.iter().map(|(_, runs)| runs.len()).max();
         Self {
-            width: hours.len() * HOUR,
+            gutter: longest.map_or(0, |longest| longest * 7 + 8),
+            column: percent(3, hours.len() * 4),
             hours: hours
                 .iter()
                 .enumerate()
@@ -71,7 +82,7 @@ impl Chart {
                 .map(|(n, (at, completed, failed))| {
                     let (fail, done) = (high(*failed), high(*completed));
                     Hour {
-                        x: n * HOUR,
+                        x: place(n),
                         fail: Block {
                             y: BASE - fail,
                             height: fail,
@@ -89,27 +100,29 @@ impl Chart {
             days: hours
                 .iter()
                 .enumerate()
-                .filter(|(n, (at, _, _))| {
-                    local(*at).hour() == 0 && n * HOUR + 24 < hours.len() * HOUR
-                })
-                .map(|(n, (at, _, _))| (n * HOUR, local(*at).weekday().to_string()))
+                .filter(|(n, (at, _, _))| local(*at).hour() == 0 && n + NAMED < hours.len())
+                .map(|(n, (at, _, _))| (place(n), local(*at).weekday().to_string()))
                 .collect(),
-            scale: scale(most)
-                .map(|runs| (BASE - runs * HEIGHT / most, number(runs)))
-                .collect(),
+            scale,
             completed: number(series.completed.iter().sum()),
             failed: number(series.failed.iter().sum()),
         }
     }
 }
 
+/// So many of so many, in thousandths of a percent.
+fn percent(n: usize, of: usize) -> String {
+    let thousandths = n * 100_000 / of.max(1);
+    format!("{}.{:03}%", thousandths / 1_000, thousandths % 1_000)
+}
+
 /// One to three round numbers up to the largest.
 fn scale(most: i64) -> impl Iterator<Item = i64> {
-    let steps = (0..18).flat_map(|power| [1, 2, 5].map(|step| step * 10_i64.pow(power)));
+    let steps = (0..=18).flat_map(|power| [1, 2, 5].map(|step| step * 10_i64.pow(power)));
     let step = steps.into_iter().find(|step| most / step <= 3);
     let step = step.unwrap_or(i64::MAX);
     (1..=3)
-        .map(move |n| n * step)
+        .map(move |n: i64| n.saturating_mul(step))
         .take_while(move |runs| *runs <= most)
 }
 
@@ -117,17 +130,20 @@ fn scale(most: i64) -> impl Iterator<Item = i64> {
 pub struct Bar {
     pub label: String,
     pub count: String,
+    /// The list behind it.
+    pub href: Option<String>,
     pub width: i64,
 }
 
 /// Bars as long as their share of the longest.
-pub fn bars(groups: impl IntoIterator<Item = (String, i64)>) -> Vec<Bar> {
-    let groups: Vec<(String, i64)> = groups.into_iter().collect();
-    let most = groups.iter().map(|(_, count)| *count).max().unwrap_or(0);
+pub fn bars(groups: impl IntoIterator<Item = (String, i64, Option<String>)>) -> Vec<Bar> {
+    let groups: Vec<_> = groups.into_iter().collect();
+    let most = groups.iter().map(|(_, count, _)| *count).max().unwrap_or(0);
     groups
         .into_iter()
-        .map(|(label, count)| Bar {
+        .map(|(label, count, href)| Bar {
             label,
+            href,
             width: (count * 200 / most.max(1)).max(2),
             count: number(count),
         })

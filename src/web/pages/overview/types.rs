@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 
-use super::runs_href;
+use super::{WEEK, runs_href};
 use crate::{
     durable::{collect::Gathered, metrics::dashboard::TypeHealth},
     run::tag::{Mark, Tag, Tone},
@@ -16,6 +16,7 @@ pub(super) struct TypeView {
     pub tag: Tag,
     pub median: Option<TimeDelta>,
     pub errors: String,
+    pub errors_href: String,
 }
 
 pub(super) fn types(layout: &Layout, gathered: &Gathered) -> Vec<TypeView> {
@@ -38,11 +39,13 @@ fn type_view(layout: &Layout, gathered: &Gathered, health: &TypeHealth) -> TypeV
     } else {
         format!("{} %", health.pass_rate)
     };
+    let of_type = ("workflow_type", health.workflow_type.as_str());
     TypeView {
-        href: runs_href(
+        href: runs_href(layout, gathered, &[of_type, WEEK]),
+        errors_href: runs_href(
             layout,
             gathered,
-            &[("workflow_type", &health.workflow_type)],
+            &[of_type, ("status_bucket", "failed"), WEEK],
         ),
         name: health.workflow_type.clone(),
         runs: number(health.total_runs),
