@@ -36,7 +36,9 @@ enum Form {
     /// 0 to 100.
     Percent(i64),
     Switch(bool),
-    /// One of these words, the first by default. The engine goes by them in any case of letters.
+    /// One of these words as it is written here, the first by default.
+    Word(&'static [&'static str]),
+    /// The same, but the engine goes by them in any case of letters.
     Mode(&'static [&'static str]),
     /// Any text, or a list.
     Free,
@@ -76,7 +78,7 @@ settings! {
     "compatibility.heartbeat_ttl_seconds" "COMPATIBILITY_HEARTBEAT_TTL" Form::Positive(30);
     "compatibility.disable_heartbeat_table" "COMPATIBILITY_DISABLE_HEARTBEAT_TABLE" Form::Switch(false);
     "namespace" "NAMESPACE" Form::Free;
-    "task_dispatch_mode" "TASK_DISPATCH_MODE" Form::Mode(&["queue", "poll"]);
+    "task_dispatch_mode" "TASK_DISPATCH_MODE" Form::Word(&["queue", "poll"]);
     "workflow_task_lease_seconds" "WORKFLOW_TASK_LEASE_SECONDS" Form::PositiveOr(300);
     "fleet.validation_mode" "FLEET_VALIDATION_MODE" Form::Mode(&["warn", "fail"]);
     "update_wait.completion_timeout_seconds" "UPDATE_WAIT_COMPLETION_TIMEOUT_SECONDS" Form::Positive(10);
@@ -124,8 +126,7 @@ struct Server {
 pub struct Host {
     pub queue: Option<Backend>,
     pub cache: Option<Backend>,
-    /// The name of the database connection.
-    pub connection: Option<String>,
+    pub database: Option<Backend>,
 }
 
 /// One of the application's backends.
@@ -286,11 +287,7 @@ impl EngineConfig {
             host: whole.map_or_else(Host::default, |whole| Host {
                 queue: Backend::read(whole, "queue", "connections"),
                 cache: Backend::read(whole, "cache", "stores"),
-                connection: whole
-                    .get("database")
-                    .and_then(|database| database.get("default"))
-                    .and_then(Value::as_str)
-                    .map(str::to_owned),
+                database: Backend::read(whole, "database", "connections"),
             }),
         }
     }
@@ -341,6 +338,13 @@ impl EngineConfig {
                     let used = self.flag(setting.path);
                     (is_switch(given), used.into())
                 }
+                Form::Word(words) => {
+                    let found = words
+                        .iter()
+                        .find(|word| self.text(setting.path) == Some(word));
+                    let used = found.unwrap_or(&words[0]);
+                    (found.is_some(), (*used).into())
+                }
                 Form::Mode(words) => {
                     let word = self.text(setting.path).map(str::trim);
                     let known = |word: &str| words.iter().any(|w| w.eq_ignore_ascii_case(word));
@@ -349,8 +353,9 @@ impl EngineConfig {
                 }
                 Form::Free => (true, Value::Null),
                 _ => {
-                    let used = self.int(setting.path);
-                    (php::number(given) == Some(used), used.into())
+                    let used = self.int(setting.path).min(self.ceiling(setting.path));
+                    let whole = php::number(given) == Some(used) && !has_fraction(given);
+                    (whole, used.into())
                 }
             };
             (!sense).then(|| Nonsense {
@@ -360,6 +365,23 @@ impl EngineConfig {
             })
         };
         SETTINGS.iter().filter_map(told).collect()
+    }
+
+    /// The engine warns of a history no later than it recommends to continue as new.
+    fn ceiling(&self, path: &str) -> i64 {
+        let hard = match path {
+            "history_budget.event_warning_threshold" => {
+                "history_budget.continue_as_new_event_threshold"
+            }
+            "history_budget.size_bytes_warning_threshold" => {
+                "history_budget.continue_as_new_size_bytes_threshold"
+            }
+            "history_budget.fan_out_warning_threshold" => {
+                "history_budget.continue_as_new_fan_out_threshold"
+            }
+            _ => return i64::MAX,
+        };
+        self.int(hard)
     }
 
     /// The class a durable exception type stands for (`types.exceptions`).
@@ -425,7 +447,7 @@ impl Form {
                 (*n).into()
             }
             Self::Switch(on) => (*on).into(),
-            Self::Mode(words) => words[0].into(),
+            Self::Word(words) | Self::Mode(words) => words[0].into(),
             Self::Free => Value::Null,
         }
     }
@@ -437,9 +459,18 @@ impl Form {
                 php::int(&value).into()
             }
             Self::Switch(_) => php::truth(&value).into(),
-            Self::Mode(_) | Self::Free => value,
+            Self::Word(_) | Self::Mode(_) | Self::Free => value,
         }
     }
+}
+
+/// Whether a number has a part that is cut off.
+fn has_fraction(given: &Value) -> bool {
+    let number = match given {
+        Value::String(text) => text.trim().parse().ok(),
+        given => given.as_f64(),
+    };
+    number.is_some_and(|number: f64| number.fract() != 0.0)
 }
 
 /// Whether a value says yes or no as PHP takes it: to PHP `off` is a yes.
@@ -577,6 +608,10 @@ mod tests {
             ("TASK_DISPATCH_MODE", "poll", json!("poll"), false),
             ("TASK_DISPATCH_MODE", "push", json!("queue"), true),
             ("TASK_DISPATCH_MODE", "true", json!("queue"), true),
+            // The engine compares this one to the letter.
+            ("TASK_DISPATCH_MODE", "POLL", json!("queue"), true),
+            ("LIMIT_PENDING_TIMERS", "12.9", json!(12), true),
+            ("LIMIT_PENDING_TIMERS", "12.0", json!(12), false),
         ];
         for (name, text, want, told) in table {
             let asked = format!("DW_V2_{name}");
@@ -584,6 +619,14 @@ mod tests {
             let setting = SETTINGS.iter().find(|setting| setting.env == name).unwrap();
             let holds: Value = match setting.form {
                 Form::Switch(_) => config.flag(setting.path).into(),
+                Form::Word(words) => {
+                    let given = config.text(setting.path).unwrap_or_default();
+                    (*words
+                        .iter()
+                        .find(|word| **word == given)
+                        .unwrap_or(&words[0]))
+                    .into()
+                }
                 Form::Mode(words) => {
                     let given = config.text(setting.path).unwrap_or_default().trim();
                     let known = words.iter().find(|word| word.eq_ignore_ascii_case(given));

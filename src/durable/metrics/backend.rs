@@ -69,11 +69,12 @@ impl Severity {
 impl Backend {
     pub fn of(now: DateTime<Utc>, dialect: Dialect, config: &EngineConfig) -> Self {
         let host = config.host();
+        let (database, database_issues) = database(host.database.as_ref(), dialect);
         let (queue, queue_issues) = queue(host.queue.as_ref(), dispatch_mode(config) == "poll");
         let (cache, cache_issues) = cache(host.cache.as_ref());
         let (codec, codec_issues) = codec(config);
         let structural_limits = limits(dialect, config);
-        let issues: Vec<Issue> = [queue_issues, cache_issues, codec_issues]
+        let issues: Vec<Issue> = [database_issues, queue_issues, cache_issues, codec_issues]
             .into_iter()
             .flatten()
             .chain(structural_limits.issues.iter().cloned())
@@ -87,18 +88,7 @@ impl Backend {
             generated_at: Stamp(now),
             readiness_contract: readiness_contract(),
             supported: severity < Severity::Error,
-            database: json!({
-                "connection": host.connection,
-                "driver": dialect.pick("sqlite", "pgsql", "mysql"),
-                "supported": true,
-                "capabilities": {
-                    "transactions": true,
-                    "after_commit_callbacks": true,
-                    "durable_ordering": true,
-                    "row_locks": dialect != Dialect::Sqlite,
-                },
-                "issues": [],
-            }),
+            database,
             queue,
             cache,
             codec,
@@ -107,6 +97,40 @@ impl Backend {
             issues,
         }
     }
+}
+
+/// Our own connection tells what the database is; how the application calls its driver, and
+/// whether the engine takes that, only its configuration.
+fn database(backend: Option<&engine_config::Backend>, dialect: Dialect) -> (Value, Vec<Issue>) {
+    let ours = dialect.pick("sqlite", "pgsql", "mysql");
+    let driver = backend
+        .and_then(|backend| backend.driver.as_deref())
+        .unwrap_or(ours);
+    let taken = matches!(driver, "mysql" | "pgsql" | "sqlite" | "sqlsrv");
+    let issues: Vec<Issue> = (!taken)
+        .then_some(Issue {
+            component: "database",
+            severity: Severity::Error,
+            code: "database_driver_unsupported",
+            message: "The engine does not take this database driver; MariaDB goes by mysql.",
+        })
+        .into_iter()
+        .collect();
+    (
+        json!({
+            "connection": backend.map(|backend| &backend.name),
+            "driver": driver,
+            "supported": taken,
+            "capabilities": {
+                "transactions": taken,
+                "after_commit_callbacks": taken,
+                "durable_ordering": taken,
+                "row_locks": taken && driver != "sqlite",
+            },
+            "issues": issues,
+        }),
+        issues,
+    )
 }
 
 fn queue(backend: Option<&engine_config::Backend>, polled: bool) -> (Value, Vec<Issue>) {
@@ -213,7 +237,8 @@ fn cache(backend: Option<&engine_config::Backend>) -> (Value, Vec<Issue>) {
         json!({
             "store": backend.name,
             "driver": driver,
-            "supported": issues.is_empty(),
+            // A warning never blocks.
+            "supported": issues.iter().all(|issue| issue.severity < Severity::Error),
             "capabilities": { "atomic_locks": locks },
             "issues": issues,
         }),
