@@ -7,14 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Statement;
 
-#[derive(Default)]
-struct Sent {
-    count: AtomicU32,
-    statements: Option<Mutex<Vec<Statement>>>,
-}
-
 tokio::task_local! {
-    static SENT: Arc<Sent>;
+    static SENT: Arc<AtomicU32>;
+    /// Set by [`recorded`] alone: no request keeps what it sent.
+    static KEPT: Arc<Mutex<Vec<Statement>>>;
 }
 
 /// Statements of this process, whoever sent them.
@@ -24,42 +20,42 @@ pub fn statements_total() -> u64 {
     TOTAL.load(Ordering::Relaxed)
 }
 
-/// Counts one statement. Outside [`counted`] (a command, a background pass) it does nothing.
+/// Counts one statement that is none, for tests of who counts.
+#[cfg(test)]
 pub fn bump() {
-    let _ = SENT.try_with(|sent| sent.count.fetch_add(1, Ordering::Relaxed));
+    count_one();
 }
 
-/// Counts this statement, and keeps it where someone asked to see it.
+/// Outside [`counted`] (a command, a background pass) it does nothing.
+fn count_one() {
+    let _ = SENT.try_with(|sent| sent.fetch_add(1, Ordering::Relaxed));
+}
+
+/// Counts this statement, and keeps it where a test asked to see it.
 pub(super) fn sent(statement: &Statement) {
     TOTAL.fetch_add(1, Ordering::Relaxed);
-    let _ = SENT.try_with(|sent| {
-        sent.count.fetch_add(1, Ordering::Relaxed);
-        if let Some(kept) = &sent.statements {
-            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.push(statement.clone());
-        }
+    count_one();
+    let _ = KEPT.try_with(|kept| {
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.push(statement.clone());
     });
 }
 
 /// Runs a future and says how many statements it sent from its own task.
 pub async fn counted<F: Future>(future: F) -> (F::Output, u32) {
-    let sent = Arc::new(Sent::default());
+    let sent = Arc::new(AtomicU32::default());
     let output = SENT.scope(Arc::clone(&sent), future).await;
-    (output, sent.count.load(Ordering::Relaxed))
+    (output, sent.load(Ordering::Relaxed))
 }
 
-/// Runs a future and gives the statements it sent from its own task, for a test to `explain`.
+/// Runs a future and gives the statements it sent from its own task. For tests only, which
+/// `explain` them; public because those that have a database stand outside this crate.
+#[doc(hidden)]
 pub async fn recorded<F: Future>(future: F) -> (F::Output, Vec<Statement>) {
-    let sent = Arc::new(Sent {
-        statements: Some(Mutex::default()),
-        ..Sent::default()
-    });
-    let output = SENT.scope(Arc::clone(&sent), future).await;
-    let kept = sent.statements.as_ref().map(|kept| {
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *kept)
-    });
-    (output, kept.unwrap_or_default())
+    let kept = Arc::new(Mutex::default());
+    let output = KEPT.scope(Arc::clone(&kept), future).await;
+    let statements = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
+    (output, statements)
 }
 
 #[cfg(test)]

@@ -21,7 +21,9 @@ mod val;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 pub use connect::{Settings, masked};
-pub use count::{bump, counted, recorded, statements_total};
+#[cfg(test)]
+pub use count::bump;
+pub use count::{counted, recorded, statements_total};
 pub use error::DbError;
 pub use exclusive::Exclusive;
 pub use row::{Columns, Json, Row, plain_time};
@@ -70,10 +72,6 @@ impl Db {
             Pool::Postgres(_) => Dialect::Postgres,
             Pool::MySql(_) => Dialect::MySql,
         }
-    }
-
-    pub fn read_only(&self) -> bool {
-        self.read_only
     }
 
     pub fn prefix(&self) -> &str {

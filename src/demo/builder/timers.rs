@@ -207,29 +207,6 @@ impl RunBuilder {
         self.event("TimerCancelled", payload, None, command);
     }
 
-    /// Workflow code saw the condition hold.
-    pub fn satisfy(&mut self, index: usize) -> &mut Self {
-        let task = self.work();
-        let wait = &self.conditions[index];
-        let mut payload = json!({"condition_wait_id": wait.id});
-        if let Some(key) = &wait.key {
-            payload["condition_key"] = json!(key);
-        }
-        payload["condition_definition_fingerprint"] = json!(wait.fingerprint);
-        payload["sequence"] = json!(wait.sequence);
-        let timer = wait.timer;
-        self.event("ConditionWaitSatisfied", payload, Some(&task), None);
-        let at = self.at;
-        let wait = &mut self.conditions[index];
-        wait.status = "resolved";
-        wait.source_status = "satisfied";
-        wait.resolved_at = Some(at);
-        if let Some(timer) = timer {
-            self.cancel_timer(timer, None);
-        }
-        self
-    }
-
     /// The timer row went missing; only history still knows it.
     pub fn lose_timer_row(&mut self, index: usize) -> &mut Self {
         self.timers[index].row = false;
