@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use chrono::{DateTime, SecondsFormat, Utc};
 
 use super::{
-    CliError,
+    CliError, log,
     serve::{Opened, Prepared, listen, repairs},
-    start_log,
 };
 use crate::{
     clock::Clock,
@@ -95,7 +94,7 @@ pub async fn run(args: DemoArgs) -> Result<(), CliError> {
         ..Options::default()
     };
     let config = options.settle();
-    start_log(&config)?;
+    log::start(&config)?;
     let prepared = Prepared::new(&config)?;
     // Before the situations are laid out, which takes a moment.
     let listener = listen(config.listen).await?;

@@ -2,25 +2,19 @@
 
 mod demo;
 mod export;
+mod log;
 mod open;
 mod repair_pass;
 pub mod seed;
 mod serve;
 mod verify;
 
-use std::{
-    io::{IsTerminal as _, stderr},
-    path::PathBuf,
-    process::ExitCode,
-};
+use std::{path::PathBuf, process::ExitCode};
 
 use clap::{CommandFactory as _, Parser, Subcommand, error::ErrorKind};
-use tracing_subscriber::{
-    filter::Targets, layer::SubscriberExt as _, util::SubscriberInitExt as _,
-};
 
 use crate::{
-    config::{Config, LogFormat, Options},
+    config::{Config, Options},
     db::DbError,
     demo::seed::SeedError,
 };
@@ -168,7 +162,7 @@ pub fn main() -> ExitCode {
 
 async fn serve(args: ServeArgs) -> Result<(), CliError> {
     let mut config = settled(args.config.as_deref(), args.options)?;
-    start_log(&config)?;
+    log::start(&config)?;
     let prepared = serve::Prepared::new(&config)?;
     if args.print_config {
         config.base_path = prepared.base_path();
@@ -185,37 +179,6 @@ fn settled(file: Option<&std::path::Path>, options: Options) -> Result<Config, C
         .transpose()
         .map_err(CliError::Usage)?;
     Ok(options.over(file.unwrap_or_default()).settle())
-}
-
-/// Logs go to standard error, so that standard output stays for what was asked for.
-fn start_log(config: &Config) -> Result<(), CliError> {
-    let filter: Targets = config
-        .log
-        .parse()
-        .ok()
-        .filter(|_| {
-            let is_plain = |c: char| c.is_ascii_alphanumeric() || "_:=, ".contains(c);
-            config.log.chars().all(is_plain)
-        })
-        .ok_or_else(|| {
-            CliError::Usage(format!(
-                "--log {:?} is not a log filter; write a level such as info, or parts with their \
-                 own, such as warn,plimsoll=debug",
-                config.log
-            ))
-        })?;
-    // Colours are for people: a file or a pipe keeps the escapes.
-    let coloured = stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    let lines = tracing_subscriber::fmt::layer()
-        .with_writer(stderr)
-        .with_ansi(coloured);
-    let log = tracing_subscriber::registry().with(filter);
-    match config.log_format {
-        LogFormat::Text => log.with(lines).init(),
-        // The request's span is the only one, and named as the current one already.
-        LogFormat::Json => log.with(lines.json().with_span_list(false)).init(),
-    }
-    Ok(())
 }
 
 #[cfg(test)]

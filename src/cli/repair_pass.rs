@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{CliError, serve, settled, start_log};
+use super::{CliError, log, serve, settled};
 use crate::{
     config::Options,
     db::Db,
@@ -47,7 +47,7 @@ pub struct RepairPassArgs {
 
 pub async fn run(args: RepairPassArgs) -> Result<(), CliError> {
     let config = settled(args.config.as_deref(), args.options)?;
-    start_log(&config)?;
+    log::start(&config)?;
     let Some(url) = &config.database_url else {
         return Err(CliError::Usage(
             "which database? Give --database-url or set PLIMSOLL_DATABASE_URL".into(),

@@ -194,6 +194,10 @@ fn a_wrong_call_is_explained() {
         ),
         (serve("sqlite:/nowhere", &["--log", "=!="]), vec!["--log"]),
         (
+            serve("sqlite:/nowhere", &["--log", "inof"]),
+            vec!["\"inof\" is not a level", "off, error, warn, info"],
+        ),
+        (
             serve("sqlite:/nowhere", &["--config", file]),
             vec!["plimsoll.toml line 2", "base_pth"],
         ),
