@@ -36,19 +36,8 @@ pub async fn run(config: &Config, prepared: Prepared) -> Result<(), CliError> {
                 .into(),
         ));
     };
-    if config.allow_repair {
-        refuse_frozen_clock(config)?;
-    }
     let db = Db::connect(&config.database(url)).await?;
     let (db, lacks) = looked_over(db).await?;
-    if config.repair_loop && !config.allow_repair {
-        return Err(CliError::Usage(
-            "--repair-loop writes to the engine's database: say --allow-repair too".into(),
-        ));
-    }
-    if config.repair_loop {
-        refuse_nudging_pass(config)?;
-    }
     let repairs = if config.allow_repair {
         Some(repairs(config, url, &db).await?)
     } else {
@@ -75,6 +64,15 @@ pub fn refuse_frozen_clock(config: &Config) -> Result<(), CliError> {
                 .into(),
         )),
     }
+}
+
+fn refuse_unallowed_loop(config: &Config) -> Result<(), CliError> {
+    if config.allow_repair {
+        return Ok(());
+    }
+    Err(CliError::Usage(
+        "--repair-loop writes to the engine's database: say --allow-repair too".into(),
+    ))
 }
 
 /// Who wants only nudges must not find rows that a pass has put back.
@@ -125,6 +123,13 @@ impl Prepared {
             .parse::<BasePath>()
             .map_err(|error| CliError::Usage(error.to_string()))?;
         refuse_open_door(config)?;
+        if config.allow_repair {
+            refuse_frozen_clock(config)?;
+        }
+        if config.repair_loop {
+            refuse_unallowed_loop(config)?;
+            refuse_nudging_pass(config)?;
+        }
         let engine =
             EngineConfig::load(config.engine_config.as_deref()).map_err(CliError::Usage)?;
         for (path, value, source) in engine.all() {

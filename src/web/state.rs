@@ -1,5 +1,6 @@
-//! What every handler may ask for: settings decided at start, shared by all requests. Nothing
-//! here changes while the server runs.
+//! What every handler may ask for, shared by all requests: the settings, decided at start and never
+//! changed, and what the server remembers while it runs (counts, kept pages, opened bundles, bulk
+//! repairs, the collector's numbers, its own telemetry), each of which guards itself.
 
 use std::fmt;
 use std::ops::Deref;

@@ -433,6 +433,26 @@ fn only_a_configuration_that_would_start_is_printed() {
         );
     }
     refusal(&["serve", "--print-config", "--log", "=!="], 2, &["--log"]);
+    for (more, says) in [
+        (&["--repair-loop"][..], "--allow-repair"),
+        (
+            &["--repair-loop", "--allow-repair", "--repair-mode", "nudge"],
+            "--repair-mode nudge",
+        ),
+        (
+            &["--allow-repair", "--clock", "2026-11-15T12:00:00Z"],
+            "--clock",
+        ),
+    ] {
+        // Whatever the database would have said.
+        for mut args in [
+            vec!["serve", "--print-config"],
+            serve("sqlite:/nowhere", &[]),
+        ] {
+            args.extend(more);
+            refusal(&args, 2, &[says]);
+        }
+    }
     for (given, understood) in [("/x/y/", "/x/y"), ("/x", "/x"), ("/", "/"), ("", "/")] {
         let output = ends(&["serve", "--print-config", "--base-path", given]);
         let printed = String::from_utf8(output.stdout).unwrap();

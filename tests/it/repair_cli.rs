@@ -90,8 +90,8 @@ fn a_pass_that_may_not_be_is_explained() {
     );
     refusal(
         &serve("sqlite:/nowhere", &["--repair-loop"]),
-        1,
-        &["/nowhere"],
+        2,
+        &["--allow-repair"],
     );
 }
 

@@ -1,8 +1,10 @@
 //! History export: one run as a sealed document that outlives the database.
 //!
-//! Pure but for [`stream`], which reads one snapshot and writes as it reads. A bundle is written
-//! in its canonical form, so that the seal is computed over the very bytes that leave; nothing is
-//! added after it but the seal itself.
+//! What a bundle says is worked out purely, rows in and entries out, as are redaction, the seal and
+//! the check. [`stream`] drives it and reads one snapshot of the database, with `fold` for what
+//! belongs to steps; `apart` works on threads of its own, and `spool` keeps in a temporary file what
+//! must wait for its place. A bundle is written in its canonical form, so that the seal is computed
+//! over the very bytes that leave; nothing is added after it but the seal itself.
 
 mod apart;
 mod entries;
