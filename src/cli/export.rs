@@ -9,7 +9,7 @@ use std::{
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::sync::mpsc;
 
-use super::{CliError, settled};
+use super::{CliError, out::remark, settled};
 use crate::{
     config::Options,
     db::Db,
@@ -85,12 +85,15 @@ pub async fn run(args: ExportArgs) -> Result<(), CliError> {
     db.close().await;
     let done = outcome?;
     for notice in notices::shown(&done.notices) {
-        eprintln!("{} of {} {}", notice.place, notice.row, notice.problem);
+        remark(format_args!(
+            "{} of {} {}",
+            notice.place, notice.row, notice.problem
+        ));
     }
-    eprintln!(
+    remark(format_args!(
         "{} events, {} bytes, sha256 {}",
         done.events, done.bytes, done.checksum
-    );
+    ));
     Ok(())
 }
 

@@ -4,6 +4,7 @@ mod demo;
 mod export;
 mod log;
 mod open;
+mod out;
 mod repair_pass;
 pub mod seed;
 mod serve;
@@ -13,6 +14,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::{CommandFactory as _, Parser, Subcommand, error::ErrorKind};
 
+use self::out::{remark, say};
 use crate::{
     config::{Config, Options},
     db::DbError,
@@ -44,7 +46,7 @@ enum Command {
     Export(export::ExportArgs),
     /// Show an exported bundle as the run's own page, without any database
     Open(open::OpenArgs),
-    /// Check exported bundles: exit 0 sealed and intact, 1 altered or wrong key, 2 not a bundle
+    /// Check exported bundles: exit 0 sealed and intact, 1 altered or wrong key, 2 not a bundle, 3 cannot be read
     Verify(verify::VerifyArgs),
 }
 
@@ -54,7 +56,7 @@ struct ServeArgs {
     #[arg(long, env = "PLIMSOLL_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// Print the settings in force, secrets masked, and leave
+    /// Print the settings in force, secrets masked, and exit
     #[arg(long)]
     print_config: bool,
 
@@ -109,7 +111,7 @@ fn one_line(error: &clap::Error) -> String {
         .nth(1)
         .filter(|name| Cli::command().find_subcommand(name).is_some())
         .map_or_else(String::new, |name| format!(" {name}"));
-    format!("{wrong}. What there is: plimsoll{command} --help")
+    format!("{wrong}. See: plimsoll{command} --help")
 }
 
 /// Runs the command line and says how the process ends.
@@ -119,45 +121,40 @@ pub fn main() -> ExitCode {
         // Asked for, or nothing was: the help and the version are written as clap writes them.
         Err(error) if !error.use_stderr() || error.kind() == NOTHING_ASKED => error.exit(),
         Err(error) => {
-            eprintln!("plimsoll: {}", one_line(&error));
+            remark(format_args!("plimsoll: {}", one_line(&error)));
             return ExitCode::from(2);
         }
     };
-    if let Command::Verify(args) = &cli.command {
+    run(cli.command).unwrap_or_else(|error| {
+        remark(format_args!("plimsoll: {error}"));
+        ExitCode::from(match error {
+            CliError::Usage(_) => 2,
+            CliError::Failed(_) => 1,
+        })
+    })
+}
+
+fn run(command: Command) -> Result<ExitCode, CliError> {
+    // Needs no runtime, and its exit code says more.
+    if let Command::Verify(args) = &command {
         return verify::run(args);
     }
-    let runtime = match tokio::runtime::Builder::new_multi_thread()
+    let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-    {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            eprintln!("plimsoll: cannot start: {error}");
-            return ExitCode::from(1);
-        }
-    };
-    let outcome = runtime.block_on(async {
-        match cli.command {
+        .map_err(|error| CliError::Failed(format!("cannot start: {error}")))?;
+    runtime.block_on(async {
+        match command {
             Command::Serve(args) => serve(args).await,
             Command::Demo(args) => demo::run(args).await,
-            Command::Seed(args) => seed::run(args).await.map_err(CliError::from),
+            Command::Seed(args) => seed::run(args).await,
             Command::RepairPass(args) => repair_pass::run(args).await,
             Command::Export(args) => export::run(args).await,
             Command::Open(args) => open::run(args).await,
-            // Needs no runtime, and its exit code says more.
             Command::Verify(_) => Ok(()),
         }
-    });
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("plimsoll: {error}");
-            ExitCode::from(match error {
-                CliError::Usage(_) => 2,
-                CliError::Failed(_) => 1,
-            })
-        }
-    }
+    })?;
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn serve(args: ServeArgs) -> Result<(), CliError> {
@@ -166,8 +163,7 @@ async fn serve(args: ServeArgs) -> Result<(), CliError> {
     let prepared = serve::Prepared::new(&config)?;
     if args.print_config {
         config.base_path = prepared.base_path();
-        print!("{}", config.print());
-        return Ok(());
+        return say(format_args!("{}", config.print().trim_end()));
     }
     serve::run(&config, prepared).await
 }

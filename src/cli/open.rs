@@ -4,6 +4,7 @@ use std::{fs::File, net::SocketAddr, path::PathBuf};
 
 use super::{
     CliError,
+    out::say,
     serve::{listen, until_stopped},
     verify::read_key,
 };
@@ -77,17 +78,18 @@ pub async fn run(args: OpenArgs) -> Result<(), CliError> {
     let address = listener
         .local_addr()
         .map_err(|error| CliError::Failed(error.to_string()))?;
-    println!(
+    say(format_args!(
         "Plimsoll: http://{address}{}",
         app.base.path(&format!("/bundles/{name}"))
-    );
+    ))?;
     until_stopped(app, listener).await;
     Ok(())
 }
 
 fn opened(path: &std::path::Path, key: Option<&SigningKey>) -> Result<Kept, CliError> {
     let wrong = |what: &str| CliError::Failed(format!("{}: {what}", path.display()));
-    let file = File::open(path).map_err(|error| wrong(&error.to_string()))?;
+    let file = File::open(path)
+        .map_err(|error| CliError::Failed(format!("cannot read {}: {error}", path.display())))?;
     let bytes = file.metadata().map_or(0, |about| about.len());
     if bytes > LONGEST {
         return Err(wrong(

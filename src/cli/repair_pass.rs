@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{CliError, log, serve, settled};
+use super::{CliError, log, out::say, serve, settled};
 use crate::{
     config::Options,
     db::Db,
@@ -94,9 +94,11 @@ pub async fn run(args: RepairPassArgs) -> Result<(), CliError> {
     if args.json {
         let line =
             serde_json::to_string(&report).map_err(|error| CliError::Failed(error.to_string()))?;
-        println!("{line}");
+        say(format_args!("{line}"))?;
     } else {
-        tell(&report);
+        for line in told(&report) {
+            say(format_args!("{line}"))?;
+        }
     }
     if report.failed() {
         return Err(CliError::Failed("not everything could be repaired".into()));
@@ -115,54 +117,89 @@ async fn passed(db: &Db, judged: Judged<'_>, asked: &Asked) -> Result<Report, Cl
     Ok(pass::pass(db, judged, asked).await?)
 }
 
-fn tell(report: &Report) {
+/// The report in sentences.
+fn told(report: &Report) -> Vec<String> {
     if report.throttled {
-        println!("Another pass is under way; nothing was done.");
-        return;
+        return vec!["Another pass is under way; nothing was done.".to_owned()];
     }
-    let did = if report.plimsoll.dry_run {
-        "would be repaired"
+    let ours = &report.plimsoll;
+    let did = if ours.dry_run {
+        "Would repair"
     } else {
-        "repaired"
+        "Repaired"
     };
-    println!(
-        "{} of {} tasks in trouble {did}; {} of {} missing tasks; {} of {} runs past their deadline.",
+    let mut lines = vec![format!(
+        "{did} {} of {} in trouble, {} of {}, {} of {} past their deadline.",
         report.repaired_existing_tasks,
-        report.selected_existing_task_candidates,
+        count(report.selected_existing_task_candidates, "task"),
         report.repaired_missing_tasks,
-        report.selected_missing_task_candidates,
+        count(report.selected_missing_task_candidates, "missing task"),
         report.deadline_expired_tasks_created,
-        report.deadline_expired_candidates,
-    );
-    if report.plimsoll.left_to_the_engine > 0 {
-        println!(
-            "{} tasks are left to the engine's own pass: it publishes what is ready and settles what is of closed runs.",
-            report.plimsoll.left_to_the_engine
-        );
+        count(report.deadline_expired_candidates, "run"),
+    )];
+    if ours.left_to_the_engine > 0 {
+        lines.push(format!(
+            "Left to the engine's own pass, which publishes what is ready and settles what is of closed runs: {}.",
+            count(ours.left_to_the_engine, "task")
+        ));
     }
-    if report.plimsoll.not_looked_at > 0 {
-        println!(
-            "{} candidates were not looked at: too many before them are left as they are. Name their runs with --run-id.",
-            report.plimsoll.not_looked_at
-        );
+    if ours.not_looked_at > 0 {
+        lines.push(format!(
+            "Not looked at, because too many before are left as they are: {}. Name runs with --run-id.",
+            count(ours.not_looked_at, "candidate")
+        ));
     }
     if report.activity_timeout_candidates > 0 {
-        println!(
-            "{} activities are past a timeout; only the engine's own pass ends those.",
-            report.activity_timeout_candidates
-        );
+        lines.push(format!(
+            "Past a timeout, which only the engine's own pass ends: {}.",
+            count_of(report.activity_timeout_candidates, "activity", "activities")
+        ));
     }
-    for refused in &report.plimsoll.refused {
-        println!("run {}: not repaired, {}", refused.run_id, refused.code);
-    }
-    for failure in &report.existing_task_failures {
-        println!("task {}: {}", failure.candidate_id, failure.message);
-    }
-    for failure in report
+    let refused = ours.refused.iter();
+    lines.extend(
+        refused.map(|refused| format!("run {}: not repaired, {}", refused.run_id, refused.code)),
+    );
+    let failures = report.existing_task_failures.iter();
+    lines.extend(
+        failures.map(|failure| format!("task {}: {}", failure.candidate_id, failure.message)),
+    );
+    let failures = report
         .missing_run_failures
         .iter()
-        .chain(&report.deadline_expired_failures)
-    {
-        println!("run {}: {}", failure.run_id, failure.message);
+        .chain(&report.deadline_expired_failures);
+    lines.extend(failures.map(|failure| format!("run {}: {}", failure.run_id, failure.message)));
+    lines
+}
+
+fn count(number: usize, one: &str) -> String {
+    count_of(number, one, &format!("{one}s"))
+}
+
+fn count_of(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_told_as_one() {
+        let mut report = Report {
+            selected_existing_task_candidates: 1,
+            repaired_existing_tasks: 1,
+            deadline_expired_candidates: 2,
+            activity_timeout_candidates: 1,
+            ..Report::default()
+        };
+        report.plimsoll.left_to_the_engine = 1;
+        assert_eq!(
+            told(&report),
+            [
+                "Repaired 1 of 1 task in trouble, 0 of 0 missing tasks, 0 of 2 runs past their deadline.",
+                "Left to the engine's own pass, which publishes what is ready and settles what is of closed runs: 1 task.",
+                "Past a timeout, which only the engine's own pass ends: 1 activity.",
+            ]
+        );
     }
 }

@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::{CliError, out::say};
 use crate::{
     clock::Clock,
     config::values,
@@ -23,35 +24,46 @@ use crate::{
 /// Write made-up runs into a database
 #[derive(Args, Clone, Debug)]
 pub struct SeedArgs {
-    /// Where to write: sqlite:, postgres: or mysql:
-    #[arg(long, env = "PLIMSOLL_DATABASE_URL", hide_env_values = true)]
+    /// Where to write: sqlite:PATH, postgres://… or mysql://…
+    #[arg(
+        long,
+        env = "PLIMSOLL_DATABASE_URL",
+        value_name = "URL",
+        hide_env_values = true
+    )]
     pub database_url: String,
-    /// The application's table prefix
-    #[arg(long, env = "PLIMSOLL_TABLE_PREFIX", default_value = "")]
+    /// Prefix of the engine's table names [default: none]
+    #[arg(
+        long,
+        env = "PLIMSOLL_TABLE_PREFIX",
+        value_name = "PREFIX",
+        default_value = "",
+        hide_default_value = true
+    )]
     pub table_prefix: String,
     /// How many runs
-    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub runs: u64,
     /// How many history events each has, on average
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(3..))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(3..))]
     pub events_per_run: u32,
     /// What the runs are like
-    #[arg(long, value_enum, default_value = "busy")]
+    #[arg(long, value_enum, value_name = "SHAPE", default_value = "busy")]
     pub shape: ShapeArg,
     /// How long the payload of an event of a long run is, on average
-    #[arg(long, default_value_t = 1_800)]
+    #[arg(long, value_name = "BYTES", default_value_t = 1_800)]
     pub payload_bytes: usize,
     /// The same seed and clock give the same rows
-    #[arg(long, default_value_t = 42)]
+    #[arg(long, value_name = "N", default_value_t = 42)]
     pub seed: u64,
     /// Make the file and the engine's tables where there are none
     #[arg(long)]
     pub create: bool,
-    /// The moment the newest runs end at (RFC 3339); now by default
-    #[arg(long, value_parser = values::moment)]
+    /// The moment the newest runs end at [default: now]
+    #[arg(long, value_name = "RFC3339", value_parser = values::moment)]
     pub clock: Option<DateTime<Utc>>,
     /// Which projections to write besides history and rows
-    #[arg(long, value_enum, default_value = "all")]
+    #[arg(long, value_enum, value_name = "WHICH", default_value = "all")]
     pub projections: ProjectionsArg,
     /// Write even if the database has runs that `seed` did not write
     #[arg(long)]
@@ -74,7 +86,7 @@ pub enum ProjectionsArg {
     Summaries,
 }
 
-pub async fn run(args: SeedArgs) -> Result<(), SeedError> {
+pub async fn run(args: SeedArgs) -> Result<(), CliError> {
     let (db, fresh) = open(&args).await?;
     if !args.yes {
         refuse_foreign_runs(&db).await?;
@@ -99,11 +111,14 @@ pub async fn run(args: SeedArgs) -> Result<(), SeedError> {
     let bar = progress_bar(args.runs);
     let loaded = load(&db, plan, |runs| bar.set_position(runs)).await;
     bar.finish_and_clear();
-    println!("{}", loaded?);
+    say(format_args!("{}", loaded?))?;
     if fresh {
         let began = Instant::now();
         schema::create_indexes(&db).await?;
-        println!("indexes in {:.1} s", began.elapsed().as_secs_f64());
+        say(format_args!(
+            "indexes in {:.1} s",
+            began.elapsed().as_secs_f64()
+        ))?;
     }
     db.close().await;
     Ok(())

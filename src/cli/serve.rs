@@ -5,7 +5,7 @@ use std::{net::SocketAddr, panic::AssertUnwindSafe, time::Duration};
 use futures_util::FutureExt as _;
 use tokio::net::TcpListener;
 
-use super::CliError;
+use super::{CliError, out::say};
 use crate::{
     clock::Clock,
     config::{Config, RepairMode},
@@ -204,7 +204,10 @@ impl Prepared {
             .clone()
             .filter(|_| config.repair_loop)
             .map(|repairs| tokio::spawn(repair_loop(repairs.db, config.clock, app.clone())));
-        println!("Plimsoll{}: {start}", if demo { " demo" } else { "" });
+        say(format_args!(
+            "Plimsoll{}: {start}",
+            if demo { " demo" } else { "" }
+        ))?;
         tracing::info!(%address, database = db.dialect().name(), repairs = repairs.is_some(), "serving");
         until_stopped(app, listener).await;
         // A pass that is under way ends with the transaction it is in: all of it or nothing.

@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::IsTerminal as _,
+    io::{self, IsTerminal as _, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -10,6 +10,10 @@ use std::{
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
+use super::{
+    CliError,
+    out::{remark, say},
+};
 use crate::durable::export::{
     SigningKey,
     verify::{Report, Severity, Verdict, verify},
@@ -34,49 +38,89 @@ pub struct VerifyArgs {
     json: bool,
 }
 
-/// The worst verdict is the exit code.
-pub fn run(args: &VerifyArgs) -> ExitCode {
+/// The exit code of a file that could not be read: there is no verdict on it.
+const UNREAD: u8 = 3;
+
+/// The worst of all files is the exit code.
+pub fn run(args: &VerifyArgs) -> Result<ExitCode, CliError> {
     let key = args
         .key_file
         .as_deref()
-        .map(|file| read_key(file, args.key_id.as_deref()));
-    let key = match key.transpose() {
-        Ok(key) => key,
-        Err(message) => {
-            eprintln!("plimsoll: {message}");
-            return ExitCode::from(2);
-        }
-    };
+        .map(|file| read_key(file, args.key_id.as_deref()))
+        .transpose()
+        .map_err(CliError::Usage)?;
     let mut worst = 0;
     for path in &args.files {
-        let report = match File::open(path) {
-            Ok(file) => {
-                let bar = progress_bar(file.metadata().map_or(0, |about| about.len()));
-                let report = verify(file, key.as_ref(), &mut |done| bar.set_position(done));
-                bar.finish_and_clear();
-                report
+        let name = path.display().to_string();
+        let outcome = checked(path, key.as_ref());
+        if args.json {
+            let mut out = match &outcome {
+                Ok(report) => json!(report),
+                Err(error) => json!({"unreadable": error.to_string()}),
+            };
+            out["file"] = name.as_str().into();
+            say(format_args!("{out}"))?;
+        }
+        worst = worst.max(match outcome {
+            Ok(report) => {
+                if !args.json {
+                    print(path, &report, key.is_some())?;
+                }
+                match report.verdict() {
+                    Verdict::Intact => 0,
+                    Verdict::Altered => 1,
+                    Verdict::NotABundle => 2,
+                }
             }
             Err(error) => {
-                let mut report = Report::default();
-                report.unreadable(error.to_string(), None);
-                report.settle();
-                report
+                remark(format_args!("plimsoll: cannot read {name}: {error}"));
+                UNREAD
             }
-        };
-        worst = worst.max(match report.verdict() {
-            Verdict::Intact => 0,
-            Verdict::Altered => 1,
-            Verdict::NotABundle => 2,
         });
-        if args.json {
-            let mut out = json!(report);
-            out["file"] = path.display().to_string().into();
-            println!("{out}");
-        } else {
-            print(path, &report, key.is_some());
-        }
     }
-    ExitCode::from(worst)
+    Ok(ExitCode::from(worst))
+}
+
+fn checked(path: &Path, key: Option<&SigningKey>) -> io::Result<Report> {
+    let file = File::open(path)?;
+    let bar = progress_bar(file.metadata().map_or(0, |about| about.len()));
+    let mut file = Watched { file, failed: None };
+    let report = verify(&mut file, key, &mut |done| bar.set_position(done));
+    bar.finish_and_clear();
+    file.failed.map_or(Ok(report), Err)
+}
+
+/// A file that keeps why it could not be read: that says nothing about what is in it.
+struct Watched {
+    file: File,
+    failed: Option<io::Error>,
+}
+
+impl Watched {
+    /// Hands the outcome on, and keeps an error that reading ends with.
+    fn watch<T>(&mut self, outcome: io::Result<T>) -> io::Result<T> {
+        outcome.map_err(|error| {
+            let kind = error.kind();
+            if kind != io::ErrorKind::Interrupted {
+                self.failed.get_or_insert(error);
+            }
+            kind.into()
+        })
+    }
+}
+
+impl Read for Watched {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let outcome = self.file.read(buffer);
+        self.watch(outcome)
+    }
+}
+
+impl Seek for Watched {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let outcome = self.file.seek(to);
+        self.watch(outcome)
+    }
 }
 
 pub(super) fn read_key(path: &Path, id: Option<&str>) -> Result<SigningKey, String> {
@@ -85,7 +129,7 @@ pub(super) fn read_key(path: &Path, id: Option<&str>) -> Result<SigningKey, Stri
     SigningKey::new(&secret, id).ok_or_else(|| format!("the key {} is empty", path.display()))
 }
 
-fn print(path: &Path, report: &Report, with_key: bool) {
+fn print(path: &Path, report: &Report, with_key: bool) -> Result<(), CliError> {
     let integrity = &report.integrity;
     let signed = match (integrity.signature_present, integrity.signature_verified) {
         (true, Some(true)) => "signed with this key",
@@ -101,9 +145,9 @@ fn print(path: &Path, report: &Report, with_key: bool) {
         Verdict::Altered => format!("NOT what was sealed ({signed})"),
         Verdict::NotABundle => "not a bundle".to_owned(),
     };
-    println!("{}: {verdict}", path.display());
+    say(format_args!("{}: {verdict}", path.display()))?;
     if let Some(run) = &report.bundle.workflow_run_id {
-        println!(
+        say(format_args!(
             "  run {run}, {} events, exported {}",
             report.bundle.history_event_count,
             report
@@ -111,7 +155,7 @@ fn print(path: &Path, report: &Report, with_key: bool) {
                 .exported_at
                 .as_deref()
                 .unwrap_or("at no known time"),
-        );
+        ))?;
     }
     for finding in report.decisive_first() {
         let severity = match finding.severity {
@@ -120,10 +164,10 @@ fn print(path: &Path, report: &Report, with_key: bool) {
             Severity::Info => "note",
         };
         let place = finding.path.as_deref().unwrap_or("the file");
-        println!(
+        say(format_args!(
             "  {severity} {}: {place}: {}",
             finding.rule, finding.message
-        );
+        ))?;
     }
     for (rule, count) in &report.summary.findings_by_rule {
         let listed = report
@@ -132,9 +176,10 @@ fn print(path: &Path, report: &Report, with_key: bool) {
             .filter(|found| found.rule == *rule)
             .count();
         if *count > listed {
-            println!("  … and {} more of {rule}", count - listed);
+            say(format_args!("  … and {} more of {rule}", count - listed))?;
         }
     }
+    Ok(())
 }
 
 fn progress_bar(bytes: u64) -> ProgressBar {

@@ -418,6 +418,53 @@ fn the_printed_configuration_hides_secrets() {
     }
 }
 
+/// What it ends with when nobody reads what it says.
+fn unread(args: &[&str]) -> (Option<i32>, String) {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = plimsoll(args).stdout(writer).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    (output.status.code(), error)
+}
+
+#[test]
+fn a_reader_that_left_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.json");
+    fs::write(&file, "{}").unwrap();
+    let file = file.to_str().unwrap();
+    assert_eq!(unread(&["verify", file]), (Some(2), String::new()));
+    assert_eq!(
+        unread(&["serve", "--print-config"]),
+        (Some(0), String::new())
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_read_gets_no_verdict() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("none.json");
+    let missing = missing.to_str().unwrap();
+    let says = ["cannot read", "none.json", "No such file"];
+    let said = refusal(&["verify", missing], 3, &says);
+    assert!(!said.contains("not a bundle"), "{said}");
+    // Opened as a file is, and only then refused.
+    let dir = folder.path().to_str().unwrap();
+    refusal(&["verify", dir], 3, &["cannot read", "directory"]);
+
+    let output = ends(&["verify", "--json", missing]);
+    assert_eq!(output.status.code(), Some(3));
+    let line: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(line["file"], missing);
+    assert!(
+        line["unreadable"]
+            .as_str()
+            .unwrap()
+            .contains("No such file"),
+        "{line}"
+    );
+}
+
 #[test]
 fn only_a_configuration_that_would_start_is_printed() {
     for (path, says) in [

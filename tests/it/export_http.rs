@@ -186,7 +186,8 @@ on_every_database! {
             (vec!["verify", &altered], 1, "integrity.checksum_mismatch"),
             (vec!["verify", &short], 2, "not a bundle"),
             (vec!["verify", &key], 2, "not a bundle"),
-            (vec!["verify", &nowhere], 2, "No such file"),
+            (vec!["verify", &nowhere], 3, "cannot read"),
+            (vec!["verify", &nowhere, &file], 3, "sealed and intact"),
             (vec!["verify", &file, &altered, &short], 2, "integrity.checksum_mismatch"),
             (vec!["verify", "--json", &altered], 1, "\"checksum_matches\":false"),
         ] {
