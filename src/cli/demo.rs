@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    config::{Options, values},
+    config::{Judging, Listening, Logging, Options, values},
     db::{Db, Settings},
     demo::{catalogue, write::write},
     durable::{metrics::ground::Lacks, store::schema},
@@ -21,18 +21,6 @@ pub struct DemoArgs {
     /// Folder to keep the database in [default: a temporary one, removed at the end]
     #[arg(long, value_name = "FOLDER")]
     dir: Option<PathBuf>,
-
-    /// Address and port to listen on [default: 127.0.0.1:7420]
-    #[arg(long, env = "PLIMSOLL_LISTEN", value_name = "ADDR:PORT", value_parser = values::address)]
-    listen: Option<std::net::SocketAddr>,
-
-    /// Allow listening beyond this machine although there is no access control yet
-    #[arg(long, env = "PLIMSOLL_INSECURE_LISTEN", value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
-    insecure_listen: Option<bool>,
-
-    /// Path everything is served under [default: /waterline]
-    #[arg(long, env = "PLIMSOLL_BASE_PATH", value_name = "PATH")]
-    base_path: Option<String>,
 
     /// The moment the situations are laid out around, and the clock stands still at [default: now]
     #[arg(long, env = "PLIMSOLL_CLOCK", value_name = "RFC3339", value_parser = values::moment)]
@@ -50,6 +38,9 @@ pub struct DemoArgs {
         default_value = "warn"
     )]
     log: String,
+
+    #[command(flatten)]
+    listening: Listening,
 }
 
 pub async fn run(args: DemoArgs) -> Result<(), CliError> {
@@ -84,13 +75,17 @@ pub async fn run(args: DemoArgs) -> Result<(), CliError> {
         .or(args.clock)
         .unwrap_or_else(|| Clock::System.now());
     let options = Options {
-        listen: args.listen,
-        insecure_listen: args.insecure_listen,
-        base_path: args.base_path,
-        // A situation is only true at its own moment: ten seconds later "just started" is
-        // overdue.
-        clock: (!args.live_clock).then_some(moment),
-        log: Some(args.log),
+        listening: args.listening,
+        judging: Judging {
+            // A situation is only true at its own moment: ten seconds later "just started" is
+            // overdue.
+            clock: (!args.live_clock).then_some(moment),
+            ..Judging::default()
+        },
+        logging: Logging {
+            log: Some(args.log),
+            ..Logging::default()
+        },
         ..Options::default()
     };
     let config = options.settle();

@@ -12,11 +12,11 @@ mod verify;
 
 use std::{path::PathBuf, process::ExitCode};
 
-use clap::{CommandFactory as _, Parser, Subcommand, error::ErrorKind};
+use clap::{Arg, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, error::ErrorKind};
 
 use self::out::{remark, say};
 use crate::{
-    config::{Config, Options},
+    config::{self, Config, Options},
     db::DbError,
     demo::seed::SeedError,
 };
@@ -109,14 +109,30 @@ fn one_line(error: &clap::Error) -> String {
     let wrong = wrong.strip_prefix("error: ").unwrap_or(&wrong);
     let command = std::env::args()
         .nth(1)
-        .filter(|name| Cli::command().find_subcommand(name).is_some())
+        .filter(|name| command().find_subcommand(name).is_some())
         .map_or_else(String::new, |name| format!(" {name}"));
     format!("{wrong}. See: plimsoll{command} --help")
 }
 
+/// The command line, its help saying what each setting is when nobody sets it.
+fn command() -> clap::Command {
+    let defaults = config::defaults();
+    let with_default = |arg: Arg| match (arg.get_help(), defaults.get(arg.get_id().as_str())) {
+        (Some(help), Some(default)) if arg.get_default_values().is_empty() => {
+            let help = format!("{help} [default: {default}]");
+            arg.help(help)
+        }
+        _ => arg,
+    };
+    Cli::command().mut_subcommands(|command| command.mut_args(with_default))
+}
+
 /// Runs the command line and says how the process ends.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let parsed = command()
+        .try_get_matches()
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
         Ok(cli) => cli,
         // Asked for, or nothing was: the help and the version are written as clap writes them.
         Err(error) if !error.use_stderr() || error.kind() == NOTHING_ASKED => error.exit(),
@@ -181,27 +197,58 @@ fn settled(file: Option<&std::path::Path>, options: Options) -> Result<Config, C
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_readme_has_a_line_for_every_setting() {
+    /// The cells of README's line for a setting.
+    fn in_the_readme(flag: &str) -> Vec<&'static str> {
         let readme = include_str!("../../README.md");
+        let line = readme
+            .lines()
+            .find(|line| line.starts_with(&format!("| `--{flag}` |")))
+            .unwrap_or_else(|| panic!("README.md has no line for --{flag}"));
+        line.trim_matches('|').split('|').map(str::trim).collect()
+    }
+
+    #[test]
+    fn the_readme_tells_every_setting_as_it_is() {
+        let defaults = config::defaults();
         let cli = Cli::command();
         let serve = cli.find_subcommand("serve").expect("serve is a command");
         for arg in serve.get_arguments() {
             let Some(flag) = arg.get_long().filter(|flag| *flag != "help") else {
                 continue;
             };
-            let line = readme
-                .lines()
-                .find(|line| line.starts_with(&format!("| `--{flag}` |")))
-                .unwrap_or_else(|| panic!("README.md has no line for --{flag}"));
+            let [_, variable, key, default] = in_the_readme(flag)[..] else {
+                panic!("README.md: --{flag} has four cells");
+            };
+            let quoted = |text: &str| format!("`{text}`");
             if let Some(name) = arg.get_env() {
-                let name = name.to_string_lossy();
-                assert!(line.contains(&format!("| `{name}` |")), "{line}: {name}");
+                assert_eq!(variable, quoted(&name.to_string_lossy()), "--{flag}");
             }
             if !matches!(flag, "config" | "print-config") {
-                let key = flag.replace('-', "_");
-                assert!(line.contains(&format!("| `{key}` |")), "{line}: {key}");
+                assert_eq!(key, quoted(arg.get_id().as_str()), "--{flag}");
+                // What begins with a value has it as its default.
+                let told = default
+                    .split('`')
+                    .nth(1)
+                    .filter(|_| default.starts_with('`'));
+                let is = defaults.get(arg.get_id().as_str()).map(String::as_str);
+                assert_eq!(told, is, "--{flag}");
             }
+        }
+    }
+
+    #[test]
+    fn the_help_tells_what_a_setting_is_when_nobody_sets_it() {
+        let cli = command();
+        for (name, arg, says) in [
+            ("serve", "pool_size", "at most [default: 12]"),
+            ("serve", "base_path", "[default: /waterline]"),
+            ("demo", "listen", "[default: 127.0.0.1:7420]"),
+            ("export", "statement_timeout", "is stopped [default: 10]"),
+        ] {
+            let command = cli.find_subcommand(name).expect("a command");
+            let help = command.get_arguments().find(|known| known.get_id() == arg);
+            let help = help.and_then(Arg::get_help).expect("a help").to_string();
+            assert!(help.ends_with(says), "{name}: {help}");
         }
     }
 }

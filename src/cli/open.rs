@@ -6,10 +6,9 @@ use super::{
     CliError,
     out::say,
     serve::{listen, until_stopped},
-    verify::read_key,
 };
 use crate::{
-    config::values,
+    config::{read_key, values},
     durable::{
         engine_config::EngineConfig,
         export::{SigningKey, verify::Report},

@@ -14,9 +14,12 @@ use super::{
     CliError,
     out::{remark, say},
 };
-use crate::durable::export::{
-    SigningKey,
-    verify::{Report, Severity, Verdict, verify},
+use crate::{
+    config::read_key,
+    durable::export::{
+        SigningKey,
+        verify::{Report, Severity, Verdict, verify},
+    },
 };
 
 #[derive(clap::Args, Debug)]
@@ -121,12 +124,6 @@ impl Seek for Watched {
         let outcome = self.file.seek(to);
         self.watch(outcome)
     }
-}
-
-pub(super) fn read_key(path: &Path, id: Option<&str>) -> Result<SigningKey, String> {
-    let secret = std::fs::read_to_string(path)
-        .map_err(|error| format!("cannot read the key {}: {error}", path.display()))?;
-    SigningKey::new(&secret, id).ok_or_else(|| format!("the key {} is empty", path.display()))
 }
 
 fn print(path: &Path, report: &Report, with_key: bool) -> Result<(), CliError> {

@@ -49,7 +49,10 @@ pub struct Policy {
 
 /// A policy as it stands in the file.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table [redaction] with its rules as [[redaction.rules]]"
+)]
 struct WrittenPolicy {
     #[serde(rename = "policy", default = "unnamed")]
     name: String,
@@ -80,7 +83,7 @@ enum Target {
 
 /// A rule as it stands in the file.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a rule with a category or a path")]
 struct Written {
     category: Option<Category>,
     path: Option<Place>,
