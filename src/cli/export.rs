@@ -9,12 +9,11 @@ use std::{
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::sync::mpsc;
 
-use super::{CliError, out::remark, settled};
+use super::{CliError, log, out::remark, serve, settled};
 use crate::{
-    config::Options,
+    config::{Database, Judging, Logging, Options, Sealing},
     db::Db,
     durable::{
-        engine_config::EngineConfig,
         export::stream::{self, Done, ExportError},
         projection::notices,
         store::head,
@@ -23,50 +22,57 @@ use crate::{
 
 #[derive(clap::Args, Debug)]
 pub struct ExportArgs {
-    /// The run to export
-    #[arg(long, value_name = "ID", required_unless_present = "instance")]
-    run: Option<String>,
-
-    /// The instance whose current run to export
-    #[arg(long, value_name = "ID", conflicts_with = "run")]
-    instance: Option<String>,
+    #[command(flatten)]
+    which: Which,
 
     /// Where to write the bundle [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-
-    /// File with the key to sign with
-    #[arg(long, value_name = "FILE")]
-    sign_key_file: Option<PathBuf>,
-
-    /// Name of that key, written beside the signature
-    #[arg(long, value_name = "NAME")]
-    sign_key_id: Option<String>,
 
     /// TOML file with settings, such as the redaction policy
     #[arg(long, env = "PLIMSOLL_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
 
     #[command(flatten)]
-    options: Options,
+    database: Database,
+    #[command(flatten)]
+    judging: Judging,
+    #[command(flatten)]
+    sealing: Sealing,
+    #[command(flatten)]
+    logging: Logging,
+}
+
+#[derive(clap::Args, Debug)]
+#[group(required = true, multiple = false)]
+struct Which {
+    /// The run to export
+    #[arg(long, value_name = "ID")]
+    run: Option<String>,
+
+    /// The instance whose current run to export
+    #[arg(long, value_name = "ID")]
+    instance: Option<String>,
 }
 
 pub async fn run(args: ExportArgs) -> Result<(), CliError> {
-    let mut config = settled(args.config.as_deref(), args.options)?;
-    if let Some(file) = args.sign_key_file {
-        config.signing_key_file = Some(file);
-    }
-    if let Some(id) = args.sign_key_id {
-        config.signing_key_id = Some(id);
-    }
+    let options = Options {
+        database: args.database,
+        judging: args.judging,
+        sealing: args.sealing,
+        logging: args.logging,
+        ..Options::default()
+    };
+    let config = settled(args.config.as_deref(), options)?;
+    log::start(&config)?;
     let Some(url) = &config.database_url else {
         return Err(CliError::Usage(
             "which database? Give --database-url or set PLIMSOLL_DATABASE_URL".into(),
         ));
     };
     let key = config.signing_key().map_err(CliError::Usage)?;
-    let engine = EngineConfig::load(config.engine_config.as_deref()).map_err(CliError::Usage)?;
-    let db = super::serve::checked(Db::connect(&config.database(url)).await?).await?;
+    let engine = serve::engine(&config)?;
+    let db = serve::checked(Db::connect(&config.database(url)).await?).await?;
     let options = stream::Options {
         now: config.clock.now(),
         config: &engine,
@@ -76,8 +82,8 @@ pub async fn run(args: ExportArgs) -> Result<(), CliError> {
     };
     let outcome = export(
         &db,
-        args.run.as_deref(),
-        args.instance.as_deref(),
+        args.which.run.as_deref(),
+        args.which.instance.as_deref(),
         options,
         args.output.as_deref(),
     )

@@ -251,4 +251,78 @@ mod tests {
             assert!(help.ends_with(says), "{name}: {help}");
         }
     }
+
+    /// A flag that is listed does something.
+    #[test]
+    fn a_command_lists_only_what_it_uses() {
+        let cli = command();
+        let listed = |name: &str| -> Vec<String> {
+            let command = cli.find_subcommand(name).expect("a command");
+            let flags = command.get_arguments().filter_map(Arg::get_long);
+            flags.map(str::to_owned).collect()
+        };
+        let database = [
+            "database-url",
+            "table-prefix",
+            "stored-zone",
+            "mysql-session-zone",
+            "statement-timeout",
+            "engine-config",
+            "clock",
+        ];
+        let key = ["signing-key-file", "signing-key-id"];
+        let log = ["log", "log-format"];
+        let sealing = ["signing-key-file", "signing-key", "signing-key-id"];
+        for (name, flags) in [
+            (
+                "export",
+                [
+                    &["run", "instance", "output", "config"],
+                    &database[..],
+                    &sealing,
+                    &log,
+                ]
+                .concat(),
+            ),
+            (
+                "repair-pass",
+                [
+                    &[
+                        "run-id",
+                        "instance-id",
+                        "respect-throttle",
+                        "dry-run",
+                        "json",
+                        "config",
+                    ],
+                    &database[..],
+                    &["allow-repair", "repair-mode"],
+                    &log,
+                ]
+                .concat(),
+            ),
+            ("verify", [&["json"], &key[..]].concat()),
+            (
+                "open",
+                [&key[..], &["listen", "engine-config", "display-zone"]].concat(),
+            ),
+        ] {
+            assert_eq!(listed(name), flags, "{name}");
+        }
+    }
+
+    /// README had these once; scripts still do.
+    #[test]
+    fn earlier_names_of_the_key_file_are_taken() {
+        for call in [
+            "export --run x --sign-key-file key --sign-key-id k1",
+            "verify x.json --key-file key --key-id k1",
+            "open x.json --key-file key --key-id k1",
+        ] {
+            let words = ["plimsoll"].into_iter().chain(call.split(' '));
+            command()
+                .try_get_matches_from(words)
+                .unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
 }

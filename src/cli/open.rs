@@ -6,9 +6,10 @@ use super::{
     CliError,
     out::say,
     serve::{listen, until_stopped},
+    verify::CheckedWith,
 };
 use crate::{
-    config::{read_key, values},
+    config::values,
     durable::{
         engine_config::EngineConfig,
         export::{SigningKey, verify::Report},
@@ -28,13 +29,8 @@ pub struct OpenArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// File with the key it was signed with
-    #[arg(long, value_name = "FILE")]
-    key_file: Option<PathBuf>,
-
-    /// Name of that key
-    #[arg(long, value_name = "NAME", requires = "key_file")]
-    key_id: Option<String>,
+    #[command(flatten)]
+    key: CheckedWith,
 
     /// Address and port of this machine to listen on
     #[arg(long, value_name = "ADDR:PORT", value_parser = values::address, default_value = "127.0.0.1:0")]
@@ -56,12 +52,7 @@ pub async fn run(args: OpenArgs) -> Result<(), CliError> {
             args.listen
         )));
     }
-    let key = args
-        .key_file
-        .as_deref()
-        .map(|file| read_key(file, args.key_id.as_deref()))
-        .transpose()
-        .map_err(CliError::Usage)?;
+    let key = args.key.key()?;
     let engine = EngineConfig::load(args.engine_config.as_deref()).map_err(CliError::Usage)?;
     let kept = opened(&args.file, key.as_ref())?;
     let app = App::new(Settings {

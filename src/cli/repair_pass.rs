@@ -4,14 +4,11 @@ use std::path::PathBuf;
 
 use super::{CliError, log, out::say, serve, settled};
 use crate::{
-    config::Options,
+    config::{Database, Judging, Logging, Options, Repairing},
     db::Db,
-    durable::{
-        engine_config::EngineConfig,
-        repair::{
-            Judged,
-            pass::{self, Asked, Report},
-        },
+    durable::repair::{
+        Judged,
+        pass::{self, Asked, Report},
     },
 };
 
@@ -42,11 +39,24 @@ pub struct RepairPassArgs {
     config: Option<PathBuf>,
 
     #[command(flatten)]
-    options: Options,
+    database: Database,
+    #[command(flatten)]
+    judging: Judging,
+    #[command(flatten)]
+    repairing: Repairing,
+    #[command(flatten)]
+    logging: Logging,
 }
 
 pub async fn run(args: RepairPassArgs) -> Result<(), CliError> {
-    let config = settled(args.config.as_deref(), args.options)?;
+    let options = Options {
+        database: args.database,
+        judging: args.judging,
+        repairing: args.repairing,
+        logging: args.logging,
+        ..Options::default()
+    };
+    let config = settled(args.config.as_deref(), options)?;
     log::start(&config)?;
     let Some(url) = &config.database_url else {
         return Err(CliError::Usage(
@@ -63,7 +73,7 @@ pub async fn run(args: RepairPassArgs) -> Result<(), CliError> {
         serve::refuse_frozen_clock(&config)?;
         serve::refuse_nudging_pass(&config)?;
     }
-    let engine = EngineConfig::load(config.engine_config.as_deref()).map_err(CliError::Usage)?;
+    let engine = serve::engine(&config)?;
     let read = serve::checked(Db::connect(&config.database(url)).await?).await?;
     let db = if args.dry_run {
         read

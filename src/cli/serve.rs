@@ -130,19 +130,7 @@ impl Prepared {
             refuse_unallowed_loop(config)?;
             refuse_nudging_pass(config)?;
         }
-        let engine =
-            EngineConfig::load(config.engine_config.as_deref()).map_err(CliError::Usage)?;
-        for (path, value, source) in engine.all() {
-            tracing::debug!(path, %value, ?source, "engine setting in force");
-        }
-        for found in engine.nonsense() {
-            tracing::warn!(
-                setting = found.path,
-                given = %found.given,
-                used = %found.used,
-                "an engine setting cannot be taken as it stands"
-            );
-        }
+        let engine = engine(config)?;
         let export = ExportSettings {
             policy: config.redaction.clone(),
             key: config.signing_key().map_err(CliError::Usage)?,
@@ -293,6 +281,23 @@ async fn repair_loop(db: Db, clock: Clock, app: App) {
 pub async fn until_stopped(app: App, listener: TcpListener) {
     let router = routes::router(app);
     connections::answer(listener, router, Patience::default(), asked_to_stop()).await;
+}
+
+/// The engine's settings in force, with a word on each that cannot be.
+pub fn engine(config: &Config) -> Result<EngineConfig, CliError> {
+    let engine = EngineConfig::load(config.engine_config.as_deref()).map_err(CliError::Usage)?;
+    for (path, value, source) in engine.all() {
+        tracing::debug!(path, %value, ?source, "engine setting in force");
+    }
+    for found in engine.nonsense() {
+        tracing::warn!(
+            setting = found.path,
+            given = %found.given,
+            used = %found.used,
+            "an engine setting cannot be taken as it stands"
+        );
+    }
+    Ok(engine)
 }
 
 /// There is no access control yet: what listens beyond this machine shows everything to anyone.

@@ -28,17 +28,38 @@ pub struct VerifyArgs {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// File with the key they were signed with; an unsigned bundle then fails
-    #[arg(long, value_name = "FILE")]
-    key_file: Option<PathBuf>,
-
-    /// Name of that key; a bundle signed under another name then fails
-    #[arg(long, value_name = "NAME", requires = "key_file")]
-    key_id: Option<String>,
-
     /// Print the reports as JSON, one per file
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    key: CheckedWith,
+}
+
+/// What a seal is checked with.
+#[derive(clap::Args, Debug)]
+pub struct CheckedWith {
+    /// File with the key the bundle was signed with; an unsigned one then fails
+    #[arg(long, alias = "key-file", value_name = "FILE")]
+    signing_key_file: Option<PathBuf>,
+
+    /// Name of that key; a bundle signed under another name then fails
+    #[arg(
+        long,
+        alias = "key-id",
+        value_name = "NAME",
+        requires = "signing_key_file"
+    )]
+    signing_key_id: Option<String>,
+}
+
+impl CheckedWith {
+    pub fn key(&self) -> Result<Option<SigningKey>, CliError> {
+        let id = self.signing_key_id.as_deref();
+        let key = self.signing_key_file.as_deref();
+        let key = key.map(|file| read_key(file, id)).transpose();
+        key.map_err(CliError::Usage)
+    }
 }
 
 /// The exit code of a file that could not be read: there is no verdict on it.
@@ -46,12 +67,7 @@ const UNREAD: u8 = 3;
 
 /// The worst of all files is the exit code.
 pub fn run(args: &VerifyArgs) -> Result<ExitCode, CliError> {
-    let key = args
-        .key_file
-        .as_deref()
-        .map(|file| read_key(file, args.key_id.as_deref()))
-        .transpose()
-        .map_err(CliError::Usage)?;
+    let key = args.key.key()?;
     let mut worst = 0;
     for path in &args.files {
         let name = path.display().to_string();
@@ -130,7 +146,7 @@ fn print(path: &Path, report: &Report, with_key: bool) -> Result<(), CliError> {
     let integrity = &report.integrity;
     let signed = match (integrity.signature_present, integrity.signature_verified) {
         (true, Some(true)) => "signed with this key",
-        (true, None) if !with_key => "signed; give --key-file to check by whom",
+        (true, None) if !with_key => "signed; give --signing-key-file to check by whom",
         (false, _) => "unsigned",
         _ => "signature not accepted",
     };

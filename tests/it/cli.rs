@@ -268,6 +268,14 @@ fn a_flag_that_does_not_exist_is_named() {
             ["required arguments", "<FILE>", "plimsoll verify --help"],
         ),
         (
+            vec!["export"],
+            [
+                "required arguments",
+                "<--run <ID>|--instance <ID>>",
+                "plimsoll export --help",
+            ],
+        ),
+        (
             vec!["sail"],
             ["'sail'", "unrecognized subcommand", "plimsoll --help"],
         ),
@@ -645,8 +653,12 @@ on_every_database! {
             let (status, log) = server.stop();
             assert_eq!(status.code(), Some(0));
             assert!(!log.contains('\u{1b}'), "colours in a pipe: {log:?}");
-            for column in ["history_budget_pressure", "workflow_messages", "workflow_run_waits"] {
-                assert!(log.lines().any(|line| line.contains("WARN") && line.contains(column)), "{log}");
+            let exported = ends(&["export", "--database-url", &url, "--run", "nobody"]);
+            let exported = String::from_utf8(exported.stderr).unwrap();
+            for log in [log, exported] {
+                for column in ["history_budget_pressure", "workflow_messages", "workflow_run_waits"] {
+                    assert!(log.lines().any(|line| line.contains("WARN") && line.contains(column)), "{log}");
+                }
             }
         })
         .await

@@ -159,8 +159,8 @@ on_every_database! {
             (output.status.code(), said)
         };
         let (code, said) = plimsoll(&[
-            "export", "--run", &run, "--database-url", &db.url, "-o", &file, "--sign-key-file", &key,
-            "--sign-key-id", "k1",
+            "export", "--run", &run, "--database-url", &db.url, "-o", &file, "--signing-key-file", &key,
+            "--signing-key-id", "k1",
         ]);
         assert_eq!(code, Some(0), "{said}");
         checker::check(&std::fs::read(&file).unwrap(), Some("s3cret")).expect("signed");
@@ -179,10 +179,10 @@ on_every_database! {
         let short = at("short.json");
         std::fs::write(&short, &text[..text.len() / 2]).unwrap();
         for (args, want, says) in [
-            (vec!["verify", &file], 0, "give --key-file"),
-            (vec!["verify", &file, "--key-file", &key], 0, "signed with this key"),
-            (vec!["verify", &file, "--key-file", &key, "--key-id", "k2"], 1, "another name"),
-            (vec!["verify", &file, "--key-file", &other], 1, "integrity.signature_mismatch"),
+            (vec!["verify", &file], 0, "give --signing-key-file"),
+            (vec!["verify", &file, "--signing-key-file", &key], 0, "signed with this key"),
+            (vec!["verify", &file, "--signing-key-file", &key, "--signing-key-id", "k2"], 1, "another name"),
+            (vec!["verify", &file, "--signing-key-file", &other], 1, "integrity.signature_mismatch"),
             (vec!["verify", &altered], 1, "integrity.checksum_mismatch"),
             (vec!["verify", &short], 2, "not a bundle"),
             (vec!["verify", &key], 2, "not a bundle"),
