@@ -12,7 +12,10 @@ mod verify;
 
 use std::{path::PathBuf, process::ExitCode};
 
-use clap::{Arg, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, error::ErrorKind};
+use clap::{
+    Arg, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, builder::Resettable,
+    error::ErrorKind,
+};
 
 use self::out::{remark, say};
 use crate::{
@@ -107,14 +110,37 @@ fn one_line(error: &clap::Error) -> String {
         .collect();
     let wrong = wrong.join(" ");
     let wrong = wrong.strip_prefix("error: ").unwrap_or(&wrong);
-    let command = std::env::args()
-        .nth(1)
-        .filter(|name| command().find_subcommand(name).is_some())
-        .map_or_else(String::new, |name| format!(" {name}"));
-    format!("{wrong}. See: plimsoll{command} --help")
+    let given: Vec<String> = std::env::args().skip(1).collect();
+    let mut whole = command();
+    // An argument has its spelling, as clap tells it, only in a command that was built.
+    whole.build();
+    let asked = given.first().and_then(|name| whole.find_subcommand(name));
+    let Some(asked) = asked else {
+        return format!("{wrong}. See: plimsoll --help");
+    };
+    let wrong = with_variables(wrong.to_owned(), asked, &given);
+    format!("{wrong}. See: plimsoll {} --help", asked.get_name())
 }
 
-/// The command line, its help saying what each setting is when nobody sets it.
+/// Names the variable where it was that, and no flag, that was wrong.
+fn with_variables(told: String, command: &clap::Command, given: &[String]) -> String {
+    let by_variable = |arg: &&Arg| {
+        let flag = format!("--{}", arg.get_long().unwrap_or_default());
+        let is_flag = |word: &String| word.split('=').next() == Some(&flag);
+        !given.iter().any(is_flag)
+    };
+    command
+        .get_arguments()
+        .filter(by_variable)
+        .filter_map(|arg| Some((format!("'{arg}'"), arg.get_env()?.to_string_lossy())))
+        .filter(|(_, variable)| std::env::var_os(&**variable).is_some())
+        .fold(told, |told, (flag, variable)| {
+            told.replace(&flag, &format!("{flag} (from {variable})"))
+        })
+}
+
+/// The command line, its help saying what each setting is when nobody sets it. A variable that is
+/// empty is not set: so Compose and unit files write what they leave out.
 fn command() -> clap::Command {
     let defaults = config::defaults();
     let with_default = |arg: Arg| match (arg.get_help(), defaults.get(arg.get_id().as_str())) {
@@ -124,7 +150,16 @@ fn command() -> clap::Command {
         }
         _ => arg,
     };
-    Cli::command().mut_subcommands(|command| command.mut_args(with_default))
+    let without_empty = |arg: Arg| {
+        let given = arg.get_env().and_then(std::env::var_os);
+        if given.is_some_and(|given| given.is_empty()) {
+            arg.env(Resettable::Reset)
+        } else {
+            arg
+        }
+    };
+    Cli::command()
+        .mut_subcommands(|command| command.mut_args(|arg| without_empty(with_default(arg))))
 }
 
 /// Runs the command line and says how the process ends.

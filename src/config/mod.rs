@@ -129,7 +129,7 @@ impl Options {
             statement_timeout: seconds(database.statement_timeout, pools.statement_timeout),
             pool_size: dashboard
                 .pool_size
-                .map_or(pools.pool_size, |most| most.get()),
+                .map_or(pools.pool_size, values::Connections::get),
             signing_key_file: sealing.signing_key_file,
             signing_key: sealing.signing_key,
             signing_key_id: sealing.signing_key_id,

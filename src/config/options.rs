@@ -8,7 +8,7 @@ use std::{net::SocketAddr, ops::Range, path::PathBuf};
 
 use chrono::{DateTime, Utc};
 use clap::Args as _;
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::Deserialize;
 use toml::de::DeTable;
 
 use super::{
@@ -131,7 +131,7 @@ pub struct Listening {
     pub listen: Option<SocketAddr>,
 
     /// Allow listening beyond this machine although there is no access control yet
-    #[arg(long, env = "PLIMSOLL_INSECURE_LISTEN", value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    #[arg(long, env = "PLIMSOLL_INSECURE_LISTEN", value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", value_parser = values::switch)]
     pub insecure_listen: Option<bool>,
 
     /// Name browsers reach this copy by, such as ops.example.com; may be given several times. Repairs
@@ -173,7 +173,7 @@ pub struct Dashboard {
     pub metrics_namespace: Option<String>,
 
     /// Also repair, unasked, what the engine's own repair pass would, every few seconds
-    #[arg(long, env = "PLIMSOLL_REPAIR_LOOP", value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    #[arg(long, env = "PLIMSOLL_REPAIR_LOOP", value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", value_parser = values::switch)]
     pub repair_loop: Option<bool>,
 }
 
@@ -183,7 +183,7 @@ pub struct Dashboard {
 #[serde(default)]
 pub struct Repairing {
     /// Let operators repair runs: the only thing Plimsoll ever writes
-    #[arg(long, env = "PLIMSOLL_ALLOW_REPAIR", value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    #[arg(long, env = "PLIMSOLL_ALLOW_REPAIR", value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", value_parser = values::switch)]
     pub allow_repair: Option<bool>,
 
     /// Write what was lost (direct), or only mark the run for the engine's repair pass (nudge)
@@ -293,17 +293,14 @@ impl Options {
                 ),
             });
         }
-        fn group<T: DeserializeOwned>(text: &str) -> Result<T, Mistake> {
-            Ok(toml::from_str(text)?)
-        }
         Ok(Self {
-            database: group(text)?,
-            judging: group(text)?,
-            sealing: group(text)?,
-            listening: group(text)?,
-            dashboard: group(text)?,
-            repairing: group(text)?,
-            logging: group(text)?,
+            database: toml::from_str(text)?,
+            judging: toml::from_str(text)?,
+            sealing: toml::from_str(text)?,
+            listening: toml::from_str(text)?,
+            dashboard: toml::from_str(text)?,
+            repairing: toml::from_str(text)?,
+            logging: toml::from_str(text)?,
         })
     }
 

@@ -43,6 +43,15 @@ impl<const LEAST: u32, const MOST: u32> FromStr for Within<LEAST, MOST> {
     }
 }
 
+/// As people, Compose files and unit files write it.
+pub fn switch(text: &str) -> Result<bool, String> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "true" | "1" | "yes" | "on" => Ok(true),
+        "false" | "0" | "no" | "off" => Ok(false),
+        _ => Err(format!("{text:?} is none of true, false, 1, 0, yes and no")),
+    }
+}
+
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         format!("{text:?} is not an address with a port, such as 127.0.0.1:7420 or [::1]:7420")

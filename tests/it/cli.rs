@@ -426,6 +426,76 @@ fn the_printed_configuration_hides_secrets() {
     }
 }
 
+/// What --print-config says of a setting that a variable gives.
+fn printed_with(variable: &str, value: &str) -> String {
+    let mut command = plimsoll(&["serve", "--print-config"]);
+    let output = command.env(variable, value).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{variable}={value}: {error}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_variable_is_taken_as_people_write_it() {
+    for (written, taken) in [
+        ("1", true),
+        ("0", false),
+        ("true", true),
+        ("FALSE", false),
+        ("yes", true),
+        ("no", false),
+    ] {
+        for name in ["allow_repair", "insecure_listen"] {
+            let variable = format!("PLIMSOLL_{}", name.to_ascii_uppercase());
+            let printed = printed_with(&variable, written);
+            let line = format!("{name} = {taken}\n");
+            assert!(printed.contains(&line), "{variable}={written}: {printed}");
+        }
+    }
+}
+
+#[test]
+fn an_empty_variable_is_not_set() {
+    let unset = printed_with("PATH", "");
+    for variable in [
+        "PLIMSOLL_DATABASE_URL",
+        "PLIMSOLL_LISTEN",
+        "PLIMSOLL_ALLOW_REPAIR",
+        "PLIMSOLL_BASE_PATH",
+        "PLIMSOLL_POOL_SIZE",
+        "PLIMSOLL_PUBLIC_HOST",
+        "PLIMSOLL_CONFIG",
+        "PLIMSOLL_LOG",
+    ] {
+        assert_eq!(printed_with(variable, ""), unset, "{variable}");
+    }
+}
+
+#[test]
+fn a_variable_that_is_wrong_is_named() {
+    for (variable, value, flag) in [
+        ("PLIMSOLL_LISTEN", "here", "--listen <ADDR:PORT>"),
+        ("PLIMSOLL_ALLOW_REPAIR", "maybe", "--allow-repair [<BOOL>]"),
+        ("PLIMSOLL_POOL_SIZE", "900", "--pool-size <N>"),
+        ("PLIMSOLL_LOG_FORMAT", "xml", "--log-format <FORMAT>"),
+    ] {
+        let run = |more: &[&str]| {
+            let mut args = vec!["serve"];
+            args.extend(more);
+            let output = plimsoll(&args).env(variable, value).output().unwrap();
+            assert_eq!(output.status.code(), Some(2));
+            String::from_utf8(output.stderr).unwrap()
+        };
+        let error = run(&[]);
+        let says = format!("'{flag}' (from {variable})");
+        assert!(error.contains(&says) && error.contains(value), "{error}");
+        // A flag wins, and is then what is wrong.
+        let name = flag.split(' ').next().unwrap();
+        let error = run(&[name, "nonsense"]);
+        assert!(!error.contains(variable), "{error}");
+    }
+}
+
 /// What it ends with when nobody reads what it says.
 fn unread(args: &[&str]) -> (Option<i32>, String) {
     let (reader, writer) = std::io::pipe().unwrap();
