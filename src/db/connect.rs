@@ -347,7 +347,9 @@ fn server_error(target: String, error: &sqlx::Error) -> DbError {
         (_, sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut) => {
             "Check that the server is running and that host and port in --database-url are right."
         }
-        (_, sqlx::Error::Tls(_)) => "Check the TLS settings (sslmode) in --database-url.",
+        (_, sqlx::Error::Tls(_)) => {
+            "Check the TLS settings (PostgreSQL: sslmode, MySQL: ssl-mode) in --database-url."
+        }
         _ => "Check --database-url.",
     };
     DbError::Connect {
