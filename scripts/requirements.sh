@@ -65,6 +65,7 @@ apt_knows() { # PACKAGE
 missing_packages() { # quick|full
   compiles_c || printf '%s\n' gcc libc6-dev
   command -v xz >/dev/null || echo xz-utils
+  command -v curl >/dev/null || echo curl
   [[ $1 == full ]] || return 0
   has_postgres || echo postgresql
   if ! has_mariadb; then

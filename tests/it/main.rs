@@ -33,6 +33,7 @@ mod queue_visibility;
 mod random_rows;
 mod reading;
 mod reading_changes_nothing;
+mod readme;
 mod redacted_pages;
 mod redaction;
 mod repair_bulk;
