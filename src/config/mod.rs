@@ -1,6 +1,6 @@
 //! Settings: flags over environment over file over defaults.
 //!
-//! [`options`] has what may be set, with its limits; what a setting is when nobody sets it stands in
+//! `options` has what may be set, with its limits; what a setting is when nobody sets it stands in
 //! [`Options::settle`] alone.
 
 mod options;
@@ -256,6 +256,37 @@ mod tests {
             error.contains("plimsoll.toml line 3") && error.contains("base_pth"),
             "{error}"
         );
+    }
+
+    /// `#name = value` is a setting that is left out; `# …` explains.
+    #[test]
+    fn the_example_file_has_every_setting_and_its_default() {
+        let example = include_str!("../../contrib/plimsoll.toml");
+        assert_eq!(
+            options(example).settle().print(),
+            options("").settle().print()
+        );
+
+        let put_in = |line: &str| {
+            let left_out = line.strip_prefix('#').filter(|rest| !rest.starts_with(' '));
+            format!("{}\n", left_out.unwrap_or(line))
+        };
+        let whole: String = example.lines().map(put_in).collect();
+        let config = options(&whole).settle();
+        assert!(config.redaction.is_some(), "{whole}");
+        let given: std::collections::BTreeMap<_, _> =
+            print::written(whole.parse().unwrap()).collect();
+        let command = <Options as clap::Args>::augment_args(clap::Command::new("plimsoll"));
+        let defaults = defaults();
+        for arg in command.get_arguments() {
+            let name = arg.get_id().as_str();
+            let value = given
+                .get(name)
+                .unwrap_or_else(|| panic!("{name} is not in the example"));
+            if let Some(default) = defaults.get(name) {
+                assert_eq!(value, default, "{name}");
+            }
+        }
     }
 
     #[test]

@@ -10,15 +10,18 @@ use crate::{clock::Clock, db};
 /// hold README and contrib/ to it.
 pub fn defaults() -> BTreeMap<String, String> {
     let printed = Options::default().settle().print();
-    let table: toml::Table = printed.parse().expect("what is printed reads back");
-    let written = |value: toml::Value| match value {
-        toml::Value::String(text) => text,
-        other => other.to_string(),
-    };
-    let all = table
-        .into_iter()
-        .map(|(name, value)| (name, written(value)));
-    all.filter(|(_, value)| !value.is_empty()).collect()
+    let table = printed.parse().expect("what is printed reads back");
+    written(table)
+        .filter(|(_, value)| !value.is_empty())
+        .collect()
+}
+
+/// The settings of a file by name, each as one would write it for a flag.
+pub(super) fn written(table: toml::Table) -> impl Iterator<Item = (String, String)> {
+    table.into_iter().map(|(name, value)| match value {
+        toml::Value::String(text) => (name, text),
+        other => (name, other.to_string()),
+    })
 }
 
 impl Config {
