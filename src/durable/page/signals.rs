@@ -52,7 +52,7 @@ fn row(signal: &Signal, places: &Places<'_>) -> shown::Signal {
             .or(signal.outcome.as_ref())
             .map(|outcome| outcome.replace('_', " ")),
         received: signal.received_at,
-        applied: signal.applied_at.or(signal.rejected_at),
+        applied: signal.applied_at,
         arguments: payloads::of_value(
             PayloadRef {
                 of: "signal",
@@ -82,6 +82,7 @@ fn row(signal: &Signal, places: &Places<'_>) -> shown::Signal {
             .code("Task", signal.tasks.current_task_id.as_deref())
             .code("Task state", signal.tasks.task_transport_state.as_deref())
             .text("Task row", signal.tasks.task_missing.then_some("missing"))
+            .at("Rejected", signal.rejected_at)
             .at("Closed", signal.closed_at)
             .list(),
     }
