@@ -6,6 +6,7 @@ use super::{
     data::Preview,
     section::{Anchored, Section},
     tag::Tag,
+    worker::Worker,
 };
 
 pub type Activities = Section<Activity>;
@@ -78,7 +79,7 @@ pub struct Attempt {
     pub number: String,
     pub id: String,
     pub outcome: Tag,
-    pub worker: Option<String>,
+    pub worker: Option<Worker>,
     pub started: Option<DateTime<Utc>>,
     pub ended: Option<DateTime<Utc>>,
     pub took: Option<TimeDelta>,

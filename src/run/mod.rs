@@ -21,3 +21,4 @@ pub mod timeline;
 pub mod updates;
 pub mod waits;
 pub mod window;
+pub mod worker;

@@ -6,6 +6,7 @@ use super::{
     fact::Fact,
     section::{Anchored, Section},
     tag::Tag,
+    worker::Worker,
 };
 
 pub type Tasks = Section<Task>;
@@ -22,8 +23,9 @@ pub struct Task {
     pub summary: String,
     pub queue: Option<String>,
     pub available: Option<DateTime<Utc>>,
-    /// Who holds it.
-    pub worker: Option<String>,
+    /// Who holds it, or held it last.
+    pub worker: Option<Worker>,
+    pub is_held: bool,
     pub lease: Option<DateTime<Utc>>,
     /// Repairs so far.
     pub repairs: i64,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 
-use super::{gone::Gone, payloads};
+use super::{gone::Gone, payloads, tasks::worker};
 use crate::{
     durable::{
         projection::{
@@ -331,7 +331,7 @@ fn attempt_row(now: DateTime<Utc>, attempt: &Attempt, errors: &Errors) -> shown:
             (Some(status), _) => Tag::step(status.as_str()),
             (None, _) => Tag::unknown(""),
         },
-        worker: attempt.lease_owner.clone(),
+        worker: worker(attempt.lease_owner.as_deref(), attempt.task_id.as_deref()),
         started: attempt.started_at,
         ended: attempt.closed_at,
         took: length(attempt.started_at, attempt.closed_at),

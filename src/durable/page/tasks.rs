@@ -2,13 +2,17 @@
 
 use super::places::Places;
 use crate::{
-    durable::projection::{Projected, blocked_exception::Block, context::stamp, tasks::Task},
+    durable::{
+        projection::{Projected, blocked_exception::Block, context::stamp, tasks::Task},
+        stored::TaskStatus,
+    },
     run::{
         fact::{Facts, anchor},
         section::Section,
         tag::Tag,
         tasks as shown,
         window::Asked,
+        worker::Worker,
     },
 };
 
@@ -68,7 +72,8 @@ fn row(p: &Projected<'_>, task: &Task, places: &Places<'_>) -> shown::Task {
         summary: summary(task),
         queue: task.queue.clone(),
         available: task.available_at,
-        worker: task.lease_owner.clone(),
+        worker: worker(task.lease_owner.as_deref(), Some(&task.id)),
+        is_held: task.status == TaskStatus::Leased.as_str() && !task.lease_expired,
         lease: task.lease_expires_at.filter(|_| task.is_open),
         repairs: task.repair_count,
         errors: [
@@ -134,6 +139,16 @@ fn row(p: &Projected<'_>, task: &Task, places: &Places<'_>) -> shown::Task {
             .at("Created", task.created_at)
             .list(),
     }
+}
+
+/// The engine writes a task's own id for the worker of an ordinary queue.
+pub(super) fn worker(owner: Option<&str>, task_id: Option<&str>) -> Option<Worker> {
+    let owner = owner.filter(|owner| !owner.is_empty())?.to_owned();
+    Some(if Some(owner.as_str()) == task_id {
+        Worker::OfQueue(owner)
+    } else {
+        Worker::Named(owner)
+    })
 }
 
 /// The moments the sentence names stand in columns of their own, in the page's zone.
