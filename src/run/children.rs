@@ -1,7 +1,7 @@
 //! A run's parents and children, as the page shows them: a tree of this run, what it comes from
 //! and what comes from it.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{
     fact::{Fact, RunRef},
@@ -30,8 +30,15 @@ pub struct Relative {
     pub relation: String,
     pub status: Option<Tag>,
     pub marks: Vec<Tag>,
-    pub since: Option<DateTime<Utc>>,
+    pub started: Option<DateTime<Utc>>,
+    pub ended: Option<DateTime<Utc>>,
     /// What happens to it when this run closes, and what did.
     pub close_policy: Option<String>,
     pub facts: Vec<Fact>,
+}
+
+impl Relative {
+    pub fn took(&self) -> Option<TimeDelta> {
+        Some(self.ended? - self.started?)
+    }
 }

@@ -3,12 +3,13 @@
 use crate::{
     durable::projection::{
         Projected,
+        children::CHILD_LINK,
         lineage::{Relative, lineage},
     },
     run::{
         children as shown,
         fact::{Facts, RunRef, anchor},
-        tag::Tag,
+        tag::{Mark, Tag, Tone},
         window::Asked,
     },
 };
@@ -32,30 +33,51 @@ pub fn children(p: &Projected<'_>, asked: &Asked) -> shown::Children {
         .iter()
         .partition(|(_, parent)| *parent);
     shown::Children {
-        parents: parents.into_iter().map(|(of, _)| row(of, true)).collect(),
+        parents: parents
+            .into_iter()
+            .map(|(of, _)| row(p, of, true))
+            .collect(),
         this: format!(
             "{} run {}",
             p.cx.snapshot.run.workflow_type, p.cx.snapshot.run.run_number
         ),
-        roll_up: roll_up(&lineage.continued),
-        rows: children.into_iter().map(|(of, _)| row(of, false)).collect(),
+        roll_up: roll_up(p, &lineage.continued),
+        rows: children
+            .into_iter()
+            .map(|(of, _)| row(p, of, false))
+            .collect(),
         window,
     }
 }
 
-fn status(of: &Relative) -> Option<Tag> {
-    let status = of.status.as_deref()?;
+/// An open child's own word for how it stands, where its row is read: its parent's events only
+/// tell that it began.
+fn status(p: &Projected<'_>, of: &Relative) -> Option<Tag> {
+    let own = p
+        .related
+        .run(&of.workflow_run_id)
+        .filter(|_| is_open_child(of));
+    let own = own
+        .map(|own| own.run.status.as_str())
+        .filter(|own| !own.is_empty());
+    let status = own.or(of.status.as_deref())?;
     Some(Tag::status(status, of.closed_reason.as_deref()))
 }
 
+fn is_open_child(of: &Relative) -> bool {
+    of.link_type == CHILD_LINK && of.status_bucket.as_deref() == Some("running")
+}
+
 /// Failed first, then what is open, then what ended well.
-fn roll_up(children: &[Relative]) -> Vec<(usize, Tag)> {
+fn roll_up(p: &Projected<'_>, children: &[Relative]) -> Vec<(usize, Tag)> {
     let mut counts: Vec<(u8, usize, Tag)> = Vec::new();
     for child in children
         .iter()
-        .filter(|child| child.link_type == "child_workflow")
+        .filter(|child| child.link_type == CHILD_LINK)
     {
-        let Some(tag) = status(child) else { continue };
+        let Some(tag) = status(p, child) else {
+            continue;
+        };
         let known = counts
             .iter_mut()
             .find(|(_, _, known)| known.label == tag.label);
@@ -78,7 +100,7 @@ fn roll_up(children: &[Relative]) -> Vec<(usize, Tag)> {
         .collect()
 }
 
-fn row(of: &Relative, parent: bool) -> shown::Relative {
+fn row(p: &Projected<'_>, of: &Relative, parent: bool) -> shown::Relative {
     let relation = match (of.link_type.as_str(), parent) {
         ("child_workflow", true) => "parent".to_owned(),
         ("child_workflow", false) => "child".to_owned(),
@@ -95,6 +117,17 @@ fn row(of: &Relative, parent: bool) -> shown::Relative {
         }
         words
     });
+    let own = p.related.run(&of.workflow_run_id);
+    let stuck = own
+        .filter(|_| is_open_child(of))
+        .and_then(|own| own.summary_liveness.as_ref())
+        .filter(|stored| stored.needs_somebody())
+        .map(|stored| {
+            Tag::new("stuck", Tone::Attn, Mark::Exclamation)
+                .titled(format!("its stored summary says {stored}"))
+        });
+    let started = own.and_then(|own| own.run.started_at).or(of.created_at);
+    let ended = own.and_then(|own| own.run.closed_at);
     shown::Relative {
         anchor: anchor("child", &of.workflow_run_id),
         run: RunRef {
@@ -111,13 +144,15 @@ fn row(of: &Relative, parent: bool) -> shown::Relative {
             .or_else(|| of.class.clone())
             .unwrap_or_else(|| "of unknown type".into()),
         relation,
-        status: status(of),
+        status: status(p, of),
         marks: of
             .diagnostic_only
             .then(|| Tag::row_only(of.history_authority))
             .into_iter()
+            .chain(stuck)
             .collect(),
-        since: of.created_at,
+        started,
+        ended,
         close_policy,
         facts: Facts::default()
             .id("Run", Some(&of.workflow_run_id))

@@ -18,7 +18,7 @@ use super::{
 use crate::durable::{
     store::snapshot::RelatedRun,
     stored::{
-        EventType, HistoryEvent, LinkRow, RunStatus,
+        EventType, HistoryEvent, LinkRow, LivenessState, RunStatus,
         payloads::{
             lineage::{ChildEvent, StepTaken},
             parallel::Grouped as _,
@@ -68,6 +68,12 @@ pub struct Child<'a> {
 impl Child<'_> {
     pub fn is_open(&self) -> bool {
         self.status == "open"
+    }
+
+    /// What its stored summary says that keeps an open child from going on by itself.
+    pub fn stuck(&self) -> Option<&LivenessState> {
+        let stored = self.run?.summary_liveness.as_ref()?;
+        (self.is_open() && stored.needs_somebody()).then_some(stored)
     }
 
     /// Whether this run's own history knows the child at all.

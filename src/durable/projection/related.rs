@@ -99,6 +99,7 @@ pub mod tests {
             closed_reason: None,
             summary_started_at: None,
             summary_closed_at: None,
+            summary_liveness: None,
             continued_from_run_id: continued_from.map(Into::into),
             terminal_event: None,
         }

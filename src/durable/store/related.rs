@@ -82,6 +82,7 @@ fn push_facts(q: &mut Statement) {
          , (select s.closed_reason from {workflow_run_summaries} s where s.id = r.id) as summary_closed_reason\
          , (select s.started_at from {workflow_run_summaries} s where s.id = r.id) as summary_started_at\
          , (select s.closed_at from {workflow_run_summaries} s where s.id = r.id) as summary_closed_at\
+         , (select s.liveness_state from {workflow_run_summaries} s where s.id = r.id) as summary_liveness_state\
          , (select e.payload from {workflow_history_events} e where e.workflow_run_id = r.id \
            and e.event_type = 'WorkflowStarted' and e.sequence <= 10 order by e.sequence limit 1) as started_payload\
          , (select e.event_type from {workflow_history_events} e where e.workflow_run_id = r.id \

@@ -16,9 +16,9 @@ use crate::{
         arrange::arrange,
         stored::{
             AttemptRow, Cells, ClosedReason, CommandRow, EventType, ExecutionRow, FailureRecord,
-            HeartbeatRow, LineageEntry, LinkRow, MessageRow, Notices, Problem, RunRow, RunSummary,
-            SignalRow, StatusBucket, TaskRow, TimelineEntry, TimerEntry, TimerRow, UpdateRow,
-            WaitEntry,
+            HeartbeatRow, LineageEntry, LinkRow, LivenessState, MessageRow, Notices, Problem,
+            RunRow, RunSummary, SignalRow, StatusBucket, TaskRow, TimelineEntry, TimerEntry,
+            TimerRow, UpdateRow, WaitEntry,
             loose::{self, Text, shape},
         },
     },
@@ -100,6 +100,7 @@ pub struct RelatedRun {
     pub closed_reason: Option<ClosedReason>,
     pub summary_started_at: Option<DateTime<Utc>>,
     pub summary_closed_at: Option<DateTime<Utc>>,
+    pub summary_liveness: Option<LivenessState>,
     /// The run it says it continues, by its first event.
     pub continued_from_run_id: Option<String>,
     /// The type of its terminal event.
@@ -296,6 +297,7 @@ impl RelatedRun {
             closed_reason: cells.opt_word("summary_closed_reason")?,
             summary_started_at: cells.opt_time("summary_started_at")?,
             summary_closed_at: cells.opt_time("summary_closed_at")?,
+            summary_liveness: cells.opt_word("summary_liveness_state")?,
             continued_from_run_id: started.continued_from_run_id.0,
             terminal_event,
             run,

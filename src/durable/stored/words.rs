@@ -172,6 +172,16 @@ words! {
     }
 }
 
+impl LivenessState {
+    /// The run does not go on until somebody sees to it.
+    pub fn needs_somebody(&self) -> bool {
+        let state = self.as_str();
+        matches!(self, Self::RepairNeeded | Self::WorkflowReplayBlocked)
+            || state.ends_with("_claim_failed")
+            || state.ends_with("_waiting_for_compatible_worker")
+    }
+}
+
 words! {
     /// Why Repair is not offered; absent means it is.
     RepairBlockedReason {

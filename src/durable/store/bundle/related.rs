@@ -73,6 +73,7 @@ pub(super) fn related(
             .and_then(|row| row.closed_reason.clone()),
         summary_started_at: run.summary.as_ref().and_then(|row| row.started_at),
         summary_closed_at: run.summary.as_ref().and_then(|row| row.closed_at),
+        summary_liveness: None,
         continued_from_run_id: started(run).continued_from_run_id.0,
         terminal_event: last.clone().find(|word| TERMINAL.contains(word)).cloned(),
     };
@@ -142,6 +143,7 @@ fn blank(own: &RelatedRun, id: &str, instance: &str) -> RelatedRun {
         closed_reason: None,
         summary_started_at: None,
         summary_closed_at: None,
+        summary_liveness: None,
         continued_from_run_id: None,
         terminal_event: None,
     }
