@@ -71,7 +71,7 @@ impl Problem {
             Self::NotACollection => "is JSON, but neither a list nor an object",
             Self::UnknownWord => "is a word this version does not know",
             Self::MissingRows => "has a gap: rows are not there",
-            Self::MissingRow => "is named by other rows, and the row itself is not there",
+            Self::MissingRow => "is missing: other rows name it, and there is no such row",
             Self::NotDecodable => "cannot be decoded and is shown as it stands",
             Self::NotARow => "is no row and is left out",
             Self::NotAList => "is no list and is left out",

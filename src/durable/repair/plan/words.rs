@@ -66,7 +66,7 @@ pub(super) fn nudge(p: &Projected<'_>, made: &Made) -> Words {
         ))],
         will_not: vec!["Write a task, a command or history.".to_owned()],
         needs: vec![format!(
-            "The engine's repair pass must run: workflow:v2:repair-pass --run-id={run}."
+            "The engine's repair pass must run: php artisan workflow:v2:repair-pass --run-id={run}"
         )],
     }
 }
@@ -102,7 +102,7 @@ fn main_effect(p: &Projected<'_>, made: &Made) -> Effect {
         Kind::MissingTimerTask => return at("Put back the timer's task, due at"),
         Kind::MissingConditionTimeout | Kind::MissingSignalTimeout => match task.task_type {
             TaskType::Timer => return at("Put back the task that ends the wait at"),
-            _ => "Put back the workflow task that sees the wait has timed out.".to_owned(),
+            _ => "Put back the workflow task that handles the wait's timeout.".to_owned(),
         },
         Kind::MissingUpdateTask => {
             "Put back the workflow task that applies the accepted update.".to_owned()
@@ -180,11 +180,11 @@ fn needs(p: &Projected<'_>, made: &Made) -> Vec<String> {
     }
     if !is_polled(p.cx.config) {
         needs.push(format!(
-            "Where workers listen to a queue, the engine's repair pass must publish the task. It does so after {} s if it covers {}: workflow:v2:repair-pass --run-id={}.",
+            "Where workers listen to a queue, the engine's repair pass must publish the task, and does so once {} s have passed if it covers {}: php artisan workflow:v2:repair-pass --run-id={}",
             Patience::of(p.cx.config).redispatch_after_seconds,
             match connection {
                 Some(connection) => format!("connection {connection}"),
-                None => "rows without a connection, as only a pass without --connection does".to_owned(),
+                None => "rows without a connection (no --connection given)".to_owned(),
             },
             p.cx.snapshot.run.id
         ));
