@@ -14,6 +14,7 @@ use std::{
 };
 
 use chrono::{DateTime, Utc};
+use plimsoll::durable::repair::Mode;
 use plimsoll::{
     cli::seed::{self, ProjectionsArg, SeedArgs, ShapeArg},
     db::{Db, Settings},
@@ -75,12 +76,16 @@ fn main() {
 fn look_once(events: u32) {
     let bench = Bench::open(events);
     let small = Bench::open(EVENTS[0]);
-    drop(json(&Answer::of(&small.project(&small.read()), LIMIT)));
+    drop(json(&Answer::of(
+        &small.project(&small.read()),
+        LIMIT,
+        Mode::Direct,
+    )));
     reset_peak();
     let (memory, cpu, wall) = (status("VmRSS:"), cpu_time(), Instant::now());
     let run = bench.read();
     let projected = bench.project(&run);
-    let answer = Answer::of(&projected, LIMIT);
+    let answer = Answer::of(&projected, LIMIT, Mode::Direct);
     let (viewed, wall, peak) = (cpu_time(), wall.elapsed(), status("VmHWM:"));
     let json = json(&answer);
     let (written, json_peak) = (cpu_time(), status("VmHWM:"));
@@ -114,7 +119,7 @@ fn looked_at_again(bench: &Bench) -> Duration {
         let begun = cpu_time();
         let run = bench.read();
         let projected = bench.project(&run);
-        drop(Answer::of(&projected, LIMIT));
+        drop(Answer::of(&projected, LIMIT, Mode::Direct));
         cpu_time().saturating_sub(begun)
     });
     looks.min().unwrap_or_default()
@@ -261,7 +266,7 @@ fn answer(bencher: divan::Bencher<'_, '_>, events: u32) {
     let bench = Bench::open(events);
     let run = bench.read();
     let projected = bench.project(&run);
-    bencher.bench_local(|| drop(Answer::of(&projected, LIMIT)));
+    bencher.bench_local(|| drop(Answer::of(&projected, LIMIT, Mode::Direct)));
 }
 
 #[divan::bench(args = EVENTS, sample_count = 10)]
@@ -269,6 +274,6 @@ fn serialise(bencher: divan::Bencher<'_, '_>, events: u32) {
     let bench = Bench::open(events);
     let run = bench.read();
     let projected = bench.project(&run);
-    let answer = Answer::of(&projected, LIMIT);
+    let answer = Answer::of(&projected, LIMIT, Mode::Direct);
     bencher.bench_local(|| json(&answer));
 }

@@ -159,6 +159,8 @@ fn situations_show_what_their_story_says() {
         ("continue-as-new-chain", "timer", "timer_scheduled", "repair_not_needed", false),
         ("parent-with-ten-children", "child", "waiting_for_child", "repair_not_needed", false),
         ("parallel-activities", "activity", "activity_task_leased", "repair_not_needed", false),
+        ("parallel-branch-lost", "activity", "activity_task_leased", "repair_not_needed", false),
+        ("parallel-branch-expired", "activity", "activity_task_leased", "repair_not_needed", false),
         ("parallel-mixed", "child", "waiting_for_child", "repair_not_needed", false),
         ("schedules", "-", "closed", "run_closed", false),
         ("search-attributes-and-memo", "signal", "waiting_for_signal", "repair_not_needed", false),

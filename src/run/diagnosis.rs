@@ -50,9 +50,21 @@ pub struct Diagnosis {
     pub since: Option<DateTime<Utc>>,
     pub until: Option<DateTime<Utc>>,
     pub evidence: Vec<Citation>,
+    /// The next step is a repair: advice that holds only where one would be done.
+    #[serde(skip)]
+    pub asks_repair: bool,
 }
 
 impl Diagnosis {
+    /// Its next step asks for a repair.
+    #[must_use]
+    pub fn asking_repair(self) -> Self {
+        Self {
+            asks_repair: true,
+            ..self
+        }
+    }
+
     /// Whether the run is left as it is until somebody sees to it.
     pub fn needs_somebody(&self) -> bool {
         match self.actor {

@@ -76,6 +76,8 @@ pub struct Repair {
     pub words: String,
     /// Until when it would still be refused, where time alone changes that.
     pub not_before: Option<DateTime<Utc>>,
+    /// The engine's own command that does the same, for a copy that only reads.
+    pub elsewhere: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

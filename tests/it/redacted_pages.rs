@@ -481,3 +481,22 @@ async fn a_repair_is_planned_from_what_is_stored_and_shown_without_what_is_hidde
     })
     .await;
 }
+
+#[tokio::test]
+async fn why_a_try_failed_is_hidden_in_the_diagnosis_too_sqlite() {
+    rig::on(Dialect::Sqlite, |db| async move {
+        let told = "Gateway did not answer";
+        for name in ["retrying-mid-backoff", "retry-task-lost"] {
+            let situation = shop::situation(name, now());
+            let ids = [(situation.instance_id, situation.run_id)];
+            write(&db.writable, situation.rows, |_| ()).await.unwrap();
+            let plain = read(&server(&db, None), at_hand(&ids), false).await;
+            assert!(plain.values().any(|body| body.contains(told)), "{name}");
+            let rule = hiding("{category = 'failure_diagnostic'}");
+            for (path, body) in read(&server(&db, Some(&rule)), at_hand(&ids), false).await {
+                assert!(!tells(&body, told), "{name}: {path}");
+            }
+        }
+    })
+    .await;
+}

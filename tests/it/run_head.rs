@@ -7,7 +7,7 @@ use plimsoll::durable::repair::Mode;
 
 use crate::{
     repair_http,
-    rig::{TestDb, on_every_database},
+    rig::{self, TestDb, on_every_database},
     run_sections::{href, named, page, text},
     shop::{fill_short, server},
 };
@@ -65,6 +65,11 @@ on_every_database! {
             ("workflow-task-leased", &["Lease ends 2026-11-15 12:04:39 UTC"], &["Wait ends"]),
             ("lease-expired-workflow", &["Lease ran out 2026-11-15 11:49:00 UTC"], &["Wait ends"]),
             ("condition-timeout-task-lost", &["Wait ended 2026-11-15 09:30:00 UTC"], &["Wait ends"]),
+            ("signal-timeout-task-lost", &["waiting"], &["Wait ends"]),
+            ("activity-running-without-task", &["No repair repair_not_needed Putting the task back could run the activity twice"], &["Nothing of the run is lost"]),
+            ("claim-failed", &["No repair repair_not_needed The task is there and was refused"], &["Nothing of the run is lost"]),
+            ("parallel-branch-lost", &["No repair repair_not_needed The engine judges the run by another step"], &["sees nothing"]),
+            ("waiting-signal", &["No repair repair_not_needed The engine sees nothing to repair."], &["lost"]),
             ("timer-overdue", &["Wait was to end 2026-11-15 11:57:00 UTC"], &["Wait ended"]),
             ("waiting-signal-with-timeout", &["Wait ends 2026-11-15 12:42:00 UTC"], &["Lease"]),
             ("handled-failure", &["completed"], &[" activity"]),
@@ -102,4 +107,52 @@ on_every_database! {
             assert_eq!(raw, None, "{name}{below}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_copy_that_only_reads_names_the_engines_own_command_sqlite() {
+    rig::on(plimsoll::db::Dialect::Sqlite, async |db| {
+        let situations = fill_short(&db).await;
+        let server = server(&db.read_only);
+        for (name, is_named) in [
+            ("activity-task-lost", true),
+            ("dispatch-failed", true),
+            // The engine's pass never clears a block.
+            ("replay-blocked-condition-mismatch", false),
+            ("waiting-signal", false),
+            ("repair-backoff", false),
+        ] {
+            let situation = named(&situations, name);
+            let address = href(situation);
+            let command = format!(
+                "php artisan workflow:v2:repair-pass --run-id={}",
+                situation.run_id
+            );
+            let told = page(&server, &address).await;
+            let diagnosis = &told[told.find("id=\"diagnosis\"").unwrap()..];
+            let diagnosis = &diagnosis[..diagnosis.find("</section>").unwrap()];
+            assert_eq!(diagnosis.contains(&command), is_named, "{name}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_open_child_is_shown_as_it_stands_itself_sqlite() {
+    rig::on(plimsoll::db::Dialect::Sqlite, async |db| {
+        let situations = fill_short(&db).await;
+        let mut tx = db.writable.write().await.unwrap();
+        tx.script(
+            "update {workflow_runs} set status = 'running' where workflow_instance_id = 'track-5540';
+            update {workflow_run_summaries} set liveness_state = 'repair_needed' where workflow_instance_id = 'track-5540';",
+        )
+        .await
+        .unwrap();
+        tx.commit().await.unwrap();
+        let server = server(&db.read_only);
+        let told = text(&page(&server, &href(named(&situations, "waiting-child"))).await);
+        assert!(told.contains("But child track-5540 does not go on by itself: its stored summary says repair_needed."), "{told}");
+        assert!(told.contains("child running stuck track-5540"), "{told}");
+    })
+    .await;
 }

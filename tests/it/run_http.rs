@@ -185,3 +185,31 @@ fn called(event: &InsertRow, n: usize, after: usize) -> InsertRow {
     event.replace("payload", child.to_string());
     event
 }
+
+#[tokio::test]
+async fn a_script_learns_whether_a_repair_would_be_done() {
+    on(plimsoll::db::Dialect::Sqlite, async |db| {
+        let server = server(&db.read_only);
+        for (name, offered, code, not_before) in [
+            ("signal-task-lost", true, "repair_needed", None),
+            (
+                "repair-backoff",
+                false,
+                "dispatch_backoff",
+                Some("2026-11-15T12:00:37Z"),
+            ),
+            ("waiting-signal", false, "repair_not_needed", None),
+            ("completed", false, "run_closed", None),
+        ] {
+            let situation = situation(name, now());
+            let address = format!("/waterline/api/flows/{}", situation.run_id);
+            write(&db.writable, situation.rows, |_| ()).await.unwrap();
+            let detail: Value = server.get(&address).await.json();
+            let repair = &detail["plimsoll"]["repair"];
+            assert_eq!(repair["offered"], offered, "{name}");
+            assert_eq!(repair["code"], code, "{name}");
+            assert_eq!(repair["not_before"].as_str(), not_before, "{name}");
+        }
+    })
+    .await;
+}

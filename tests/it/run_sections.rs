@@ -110,6 +110,7 @@ async fn the_sections_of_a_choice_of_situations_sqlite() {
             ("waiting-update", &["updates", "commands"]),
             ("waiting-signal-with-timeout", &["waits"]),
             ("signal-task-lost", &["signals"]),
+            ("parallel-branch-lost", &["tasks"]),
             ("signal-rejected-by-limit", &["signals"]),
             ("search-attributes-and-memo", &["data"]),
             ("messages", &["data"]),

@@ -133,6 +133,14 @@ impl RunBuilder {
         self
     }
 
+    /// Somebody deleted the task of this activity.
+    pub fn lose_task_of(&mut self, activity: usize) -> &mut Self {
+        let id = self.activities[activity].id.clone();
+        self.tasks
+            .retain(|task| !(task.is_open() && task.payload["activity_execution_id"] == id));
+        self
+    }
+
     /// The publish failed with `error`; nothing reached the queue.
     pub fn dispatch_fails(&mut self, error: &str) -> &mut Self {
         let at = self.at;

@@ -4,13 +4,15 @@ use chrono::{DateTime, Utc};
 use serde_json::json;
 
 use super::Situation;
-use crate::demo::builder::{Group, Start, Step, hours, millis, mins, secs};
+use crate::demo::builder::{Group, RunBuilder, Start, Step, hours, millis, mins, secs};
 
 pub(super) fn situations(now: DateTime<Utc>) -> Vec<Situation> {
     vec![
         continue_as_new(now),
         ten_children(now),
         parallel_activities(now),
+        parallel_branch_lost(now),
+        parallel_branch_expired(now),
         parallel_mixed(now),
     ]
 }
@@ -104,6 +106,53 @@ fn parallel_activities(now: DateTime<Utc>) -> Situation {
     Situation::of(
         "parallel-activities",
         "Three checks run side by side; the order goes on when the last one is done.",
+        run,
+        now,
+    )
+}
+
+/// Three checks at once; a worker has the second, and the third waits for one.
+fn three_checks(number: &str, began: DateTime<Utc>) -> (RunBuilder, Vec<usize>) {
+    let mut run = Start::new("order.fulfil", format!("ord-{number}"))
+        .namespace("production")
+        .business_key(&format!("ORD-{number}"))
+        .queue("orders")
+        .at(began);
+    // One after the other, so that none but the second comes first when one is looked for.
+    let steps: Vec<usize> = (0_u32..)
+        .zip(["reserve-stock", "check-fraud", "quote-shipping"])
+        .map(|(i, kind)| {
+            run.work();
+            run.pass(millis(2));
+            run.schedule(Step::new(kind).group(Group::new("activity", 1, 3, i)))
+        })
+        .collect();
+    run.park().pass(millis(300));
+    run.begin(steps[0])
+        .pass(millis(700))
+        .complete(steps[0], &json!({"reserved": 1}));
+    (run, steps)
+}
+
+fn parallel_branch_lost(now: DateTime<Utc>) -> Situation {
+    let (mut run, steps) = three_checks("48304", now - mins(2));
+    run.lose_task_of(steps[2]);
+    run.pass_until(now - secs(40)).begin(steps[1]);
+    Situation::of(
+        "parallel-branch-lost",
+        "Of three checks side by side one is done, one is with a worker, and the task of one is gone.",
+        run,
+        now,
+    )
+}
+
+fn parallel_branch_expired(now: DateTime<Utc>) -> Situation {
+    let (mut run, steps) = three_checks("48305", now - mins(9));
+    run.begin(steps[2]);
+    run.pass_until(now - secs(20)).begin(steps[1]);
+    Situation::of(
+        "parallel-branch-expired",
+        "Of three checks side by side one is done, one is with a worker, and the worker of one is dead.",
         run,
         now,
     )

@@ -3,6 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 
+use super::gone::Gone;
 use crate::{
     durable::{
         projection::{
@@ -13,7 +14,7 @@ use crate::{
             lineage, navigation, retries, task_problem,
             wait_end::WaitEnd,
         },
-        repair::{self, Mode},
+        repair::{self, Explained},
         stored::{ClosedReason, EventType, FailureCategory, RunStatus, RunSummary, Summary as _},
     },
     run::{
@@ -24,14 +25,14 @@ use crate::{
     },
 };
 
-pub fn head(p: &Projected<'_>, mode: Mode) -> Head {
+pub fn head(p: &Projected<'_>, explained: &Explained) -> Head {
     let snapshot = p.cx.snapshot;
     let run = &snapshot.run;
     let is_open = !run.status.is_terminal();
     let started = run.started_at.or(run.created_at);
     let end = run.closed_at.or(is_open.then_some(p.cx.now));
     let budget = budget::current(p.cx);
-    let repair = control(p, mode);
+    let repair = control(p, explained);
     Head {
         type_name: run.workflow_type.clone(),
         instance_id: run.workflow_instance_id.clone(),
@@ -155,7 +156,9 @@ fn ended_badly(status: &RunStatus) -> bool {
 
 fn deadlines(p: &Projected<'_>, is_open: bool) -> Vec<Deadline> {
     let run = &p.cx.snapshot.run;
-    let wait = p.standing.wait_deadline_at.filter(|_| is_open);
+    // A timeout whose task is gone will end nothing.
+    let wait = p.standing.wait_deadline_at;
+    let wait = wait.filter(|at| is_open && !(*at > p.cx.now && is_timeout_gone(p)));
     let deadline = |name, at: Option<DateTime<Utc>>| {
         at.map(|at| Deadline {
             name,
@@ -171,6 +174,14 @@ fn deadlines(p: &Projected<'_>, is_open: bool) -> Vec<Deadline> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+fn is_timeout_gone(p: &Projected<'_>) -> bool {
+    let standing = &p.standing;
+    let gone = Gone::of(p);
+    let wait = standing.open_wait_id.as_deref();
+    let source = standing.resume_source_id.as_deref();
+    wait.is_some_and(|id| gone.timeout(id)) || source.is_some_and(|id| gone.timer(id))
 }
 
 fn chain(p: &Projected<'_>) -> Chain {
@@ -194,20 +205,17 @@ fn chain(p: &Projected<'_>) -> Chain {
 }
 
 /// What the repair page would answer, asked the same way.
-fn control(p: &Projected<'_>, mode: Mode) -> Repair {
-    match repair::offered(p, mode) {
-        Ok(()) => Repair {
-            called_for: true,
-            code: "repair_needed".to_owned(),
-            words: "The durable state calls for repair.".to_owned(),
-            not_before: None,
+fn control(p: &Projected<'_>, explained: &Explained) -> Repair {
+    let verdict = explained.verdict();
+    Repair {
+        called_for: verdict.offered,
+        code: verdict.code,
+        words: match &explained.repair {
+            Ok(()) => "The durable state calls for repair.".to_owned(),
+            Err(refusal) => refusal.words(),
         },
-        Err(refusal) => Repair {
-            called_for: false,
-            code: refusal.code().to_owned(),
-            words: refusal.words(),
-            not_before: refusal.not_before(),
-        },
+        not_before: verdict.not_before,
+        elsewhere: repair::explain::engine_command(p).filter(|_| verdict.offered),
     }
 }
 

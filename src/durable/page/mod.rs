@@ -22,8 +22,8 @@ pub use timeline::story;
 use self::places::Places;
 use crate::{
     durable::{
-        projection::{Projected, diagnosis},
-        repair::Mode,
+        projection::Projected,
+        repair::{self, Mode},
     },
     run::{
         diagnosis::Diagnosis,
@@ -37,10 +37,11 @@ use crate::{
 /// The mode is that of the repairs this copy would do.
 pub fn page(p: &Projected<'_>, mode: Mode, story: &Story, asked: &Asked, range: Range) -> Page {
     let places = &Places::of(p);
+    let explained = repair::explain(p, mode);
     let ahead = page::is_long(p.cx.snapshot.events.len());
     Page {
-        head: head::head(p, mode),
-        diagnosis: diagnosis::diagnose(p),
+        head: head::head(p, &explained),
+        diagnosis: explained.diagnosis,
         timeline: draw(story, asked, range),
         activities: activities::activities(p, asked, ahead),
         exceptions: exceptions::exceptions(p, asked, ahead, places),
@@ -57,5 +58,6 @@ pub fn page(p: &Projected<'_>, mode: Mode, story: &Story, asked: &Asked, range: 
 
 /// What a list shows of a run that is pointed at.
 pub fn card(p: &Projected<'_>, mode: Mode) -> (Head, Diagnosis) {
-    (head::head(p, mode), diagnosis::diagnose(p))
+    let explained = repair::explain(p, mode);
+    (head::head(p, &explained), explained.diagnosis)
 }

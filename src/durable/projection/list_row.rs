@@ -125,7 +125,7 @@ fn attention(
 ) -> Vec<Tag> {
     let mut tags = Vec::new();
     match repair_gate::of_summary(s.standing()) {
-        Ok(()) => tags.push(Tag::repair()),
+        Ok(()) => tags.push(Tag::repair().titled("by its stored summary; its page asks the rows")),
         Err(reason) => {
             if let Some(shown) = repair_gate::shown(&reason).filter(|shown| shown.badge_visible) {
                 let (tone, mark) = match shown.tone {

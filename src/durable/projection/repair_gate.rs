@@ -1,6 +1,8 @@
 //! Whether Repair is called for, and if not, why. The list, its "needs repair" filter, the page
 //! and the API all ask here; where all rows of the run are at hand, the plan may still refuse.
 
+use chrono::{DateTime, Utc};
+
 use super::projected::Projected;
 use crate::durable::stored::{LivenessState, RepairBlockedReason, Standing};
 
@@ -80,6 +82,26 @@ impl RepairState {
     }
 }
 
+/// Why a run that is open and current needs no repair, by how it stands now.
+pub fn not_needed(p: &Projected<'_>) -> &'static str {
+    let run = &p.cx.snapshot.run;
+    let past = |at: Option<DateTime<Utc>>| at.is_some_and(|at| at <= p.cx.now);
+    let state = p.standing.liveness_state.as_str();
+    if past(run.run_deadline_at) || past(run.execution_deadline_at) {
+        "The run is past its deadline: the engine's repair pass closes it."
+    } else if p.standing.liveness_state == LivenessState::ActivityRunningWithoutTask {
+        "Putting the task back could run the activity twice: its code may still be running."
+    } else if state.ends_with("_task_claim_failed") {
+        "The task is there and was refused: the engine offers it again by itself."
+    } else if p.tasks.iter().any(|task| task.task_missing) {
+        "The engine judges the run by another step, and repairs nothing else meanwhile."
+    } else {
+        NOTHING_SEEN
+    }
+}
+
+const NOTHING_SEEN: &str = "The engine sees nothing to repair.";
+
 /// How a reason is shown: the engine's label and tone, our words.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown {
@@ -116,12 +138,9 @@ pub fn shown(reason: &RepairBlockedReason) -> Option<Shown> {
             false,
             "The run has ended; nothing is left to repair.",
         ),
-        RepairBlockedReason::RepairNotNeeded => (
-            "Repair Not Needed",
-            "secondary",
-            false,
-            "Nothing of the run is lost; there is nothing to put back.",
-        ),
+        RepairBlockedReason::RepairNotNeeded => {
+            ("Repair Not Needed", "secondary", false, NOTHING_SEEN)
+        }
         RepairBlockedReason::Other(_) => return None,
     };
     Some(Shown {

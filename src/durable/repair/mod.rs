@@ -10,6 +10,7 @@ pub mod apply;
 pub mod batch;
 pub mod change;
 pub mod clocks;
+pub mod explain;
 pub mod pass;
 pub mod php_json;
 pub mod plan;
@@ -18,6 +19,7 @@ pub mod request;
 
 pub use apply::{ApplyError, Goal, Judged, preview, repair};
 pub use change::{Action, CellChange, RowChange};
+pub use explain::{Explained, Verdict, explain};
 pub use plan::{Kind, RepairPlan, offered, plan};
 pub use refusal::Refusal;
 pub use request::{Caller, HttpRequest, Mode, NewIds, Principal, Request, Scope};

@@ -269,7 +269,7 @@ impl Turn<'_> {
             Ok(plan) => Ok(Turned::Repaired(plan.task_type)),
             Err(ApplyError::Refused(refusal)) => match refusal {
                 // It went on since it was selected.
-                Refusal::Blocked(_) => Ok(Turned::NotNeeded),
+                Refusal::Blocked(_) | Refusal::NotNeeded { .. } => Ok(Turned::NotNeeded),
                 // Its time comes, or it is as it should be.
                 Refusal::DispatchBackoff { .. }
                 | Refusal::LeaseJustExpired { .. }

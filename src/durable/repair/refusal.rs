@@ -4,7 +4,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::durable::{
-    projection::{context::stamp, repair_gate},
+    projection::{Projected, context::stamp, repair_gate},
     stored::RepairBlockedReason,
 };
 
@@ -12,6 +12,8 @@ use crate::durable::{
 pub enum Refusal {
     /// The durable state does not call for repair.
     Blocked(RepairBlockedReason),
+    /// The engine sees nothing to repair; why, in words.
+    NotNeeded { why: &'static str },
     /// The engine failed to publish the task and waits before it tries again. A repair now would
     /// make a second task.
     DispatchBackoff { until: DateTime<Utc> },
@@ -52,11 +54,24 @@ pub enum Refusal {
     NoSummaryToNudge,
 }
 
+static NOT_NEEDED: RepairBlockedReason = RepairBlockedReason::RepairNotNeeded;
+
 impl Refusal {
+    /// What the gate says of a run, with the reason it has where the gate has but a word.
+    pub fn of_gate(p: &Projected<'_>, reason: RepairBlockedReason) -> Self {
+        match reason {
+            RepairBlockedReason::RepairNotNeeded => Self::NotNeeded {
+                why: repair_gate::not_needed(p),
+            },
+            reason => Self::Blocked(reason),
+        }
+    }
+
     /// The stable word scripts compare; the engine's own where it has one.
     pub fn code(&self) -> &str {
         match self {
             Self::Blocked(reason) => reason.as_str(),
+            Self::NotNeeded { .. } => NOT_NEEDED.as_str(),
             Self::DispatchBackoff { .. } => "dispatch_backoff",
             Self::LeaseJustExpired { .. } => "lease_just_expired",
             Self::NoProgress => "no_progress",
@@ -99,6 +114,7 @@ impl Refusal {
             Self::Blocked(reason) => repair_gate::shown(reason)
                 .map_or("not a reason Plimsoll knows", |shown| shown.description)
                 .to_owned(),
+            Self::NotNeeded { why } => (*why).to_owned(),
             Self::DispatchBackoff { .. } => "The engine could not publish the task and tries again by itself. A repair now would make a second task.".to_owned(),
             Self::LeaseJustExpired { .. } => format!(
                 "The worker's lease ended less than {LEASE_MARGIN_SECONDS} s ago; clocks differ. Try again in a moment."

@@ -240,7 +240,7 @@ fn engine_words(refusal: &Refusal) -> (&'static str, &str) {
         Refusal::Blocked(RepairBlockedReason::SelectedRunNotCurrent) => {
             ("rejected_not_current", refusal.code())
         }
-        Refusal::Blocked(_) => ("repair_not_needed", refusal.code()),
+        Refusal::Blocked(_) | Refusal::NotNeeded { .. } => ("repair_not_needed", refusal.code()),
         _ => (REFUSED, refusal.code()),
     }
 }

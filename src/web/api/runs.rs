@@ -15,13 +15,13 @@ use crate::{
         projection::{
             Context, Projected,
             detail::{Detail, detail},
-            diagnosis,
             drift::{self, Drift},
             liveness::Standing,
             notices::notices,
             retries::{self, RetryState},
             undecoded::{Undecoded, undecoded},
         },
+        repair::{Mode, Verdict, explain},
         store::{head, snapshot::TimelineCache},
         stored::Notice,
     },
@@ -116,7 +116,7 @@ async fn answer(
         now: app.clock.now(),
         config: &app.engine,
     });
-    Ok(Json(Answer::of(&projected, limit)).into_response())
+    Ok(Json(Answer::of(&projected, limit, app.repair_mode())).into_response())
 }
 
 /// The engine's detail and ours beside it.
@@ -129,10 +129,11 @@ pub struct Answer<'a> {
 
 impl<'a> Answer<'a> {
     /// `limit` keeps the last entries of the timeline.
-    pub fn of(projected: &'a Projected<'_>, limit: Option<usize>) -> Self {
+    /// The mode is that of the repairs this copy would do.
+    pub fn of(projected: &'a Projected<'_>, limit: Option<usize>, mode: Mode) -> Self {
         Self {
             detail: detail(projected, limit),
-            plimsoll: Ours::of(projected),
+            plimsoll: Ours::of(projected, mode),
         }
     }
 }
@@ -143,6 +144,8 @@ struct Ours<'a> {
     recomputed_at: DateTime<Utc>,
     recomputed: &'a Standing,
     diagnosis: Diagnosis,
+    /// Whether a repair would be done now, as the page asks.
+    repair: Verdict,
     drift: Vec<Drift>,
     retries: Retries<'a>,
     notices: Vec<Notice>,
@@ -154,7 +157,8 @@ struct Ours<'a> {
 }
 
 impl<'a> Ours<'a> {
-    fn of(projected: &'a Projected<'_>) -> Self {
+    fn of(projected: &'a Projected<'_>, mode: Mode) -> Self {
+        let explained = explain(projected, mode);
         let notices = notices(projected);
         Self {
             notices_left_out: notices.left_out(),
@@ -162,7 +166,8 @@ impl<'a> Ours<'a> {
             notices: notices.list().to_vec(),
             recomputed_at: projected.cx.now,
             recomputed: &projected.standing,
-            diagnosis: diagnosis::diagnose(projected),
+            repair: explained.verdict(),
+            diagnosis: explained.diagnosis,
             drift: drift::drift(projected),
             retries: Retries(projected),
             redacted_by: projected.cx.snapshot.hidden_by.as_deref(),

@@ -235,9 +235,14 @@ fn failed(p: &Projected<'_>, draft: Draft) -> Diagnosis {
             format!("Failed because a child workflow failed: {message}"),
             "Open the child; fix what it reports, then start the workflow again.",
         ),
+        ("timeout", _, Some(name)) => (
+            "failed_timeout",
+            format!("Failed because {name} took too long: {message}"),
+            "See why it was late, and whether its timeout is right.",
+        ),
         ("timeout", ..) => (
             "failed_timeout",
-            format!("Failed because something took too long: {message}"),
+            format!("Failed because a step took too long: {message}"),
             "See which step was late, and whether its timeout is right.",
         ),
         ("task_failure", ..) => (

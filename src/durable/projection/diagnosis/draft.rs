@@ -230,7 +230,12 @@ impl<'p> Draft<'p> {
             return self;
         };
         let name = child.child_workflow_instance_id.as_deref();
-        let status = child.source_status.as_deref().unwrap_or(child.status);
+        // While it is open its own row knows better than the events of its parent.
+        let own = child.run.filter(|_| child.is_open());
+        let status = own
+            .map(|own| own.run.status.as_str())
+            .or(child.source_status.as_deref())
+            .unwrap_or(child.status);
         let shows = format!("child {} {status}", name.unwrap_or(&child.label));
         self.cite(Citation {
             table: "workflow_links",
@@ -243,24 +248,55 @@ impl<'p> Draft<'p> {
 
     pub(super) fn cite_task(self, task: Option<&Task>) -> Self {
         match task {
-            Some(task) => {
-                let shows = format!("{} task, {}", task.r#type, task.transport_state);
-                self.cite(Citation {
-                    table: "workflow_tasks",
-                    id: task.id.clone(),
-                    shows,
-                    at: None,
-                    anchor: Some(anchor("task", &task.id)),
-                })
-            }
+            Some(task) => self.cite(Self::task_citation(task)),
             None => self,
         }
     }
 
+    /// A task by how it stands, or by the row that is not there.
+    pub(super) fn task_citation(task: &Task) -> Citation {
+        let (id, shows) = if task.task_missing {
+            (
+                task.expected_task_id.as_ref(),
+                format!("no row for this {} task", task.r#type),
+            )
+        } else {
+            (
+                None,
+                format!("{} task, {}", task.r#type, task.transport_state),
+            )
+        };
+        Citation {
+            table: "workflow_tasks",
+            id: id.unwrap_or(&task.id).clone(),
+            shows,
+            at: None,
+            anchor: Some(Self::anchor(task)),
+        }
+    }
+
+    /// Where the page shows a task.
+    pub(super) fn anchor(task: &Task) -> String {
+        anchor("task", &task.id)
+    }
+
+    /// A moment of an activity's row that has passed.
+    pub(super) fn cite_overdue(self, activity: &Activity, column: &str, at: DateTime<Utc>) -> Self {
+        self.cite(Citation {
+            table: "activity_executions",
+            id: activity.id.clone(),
+            shows: column.to_owned(),
+            at: Some(at),
+            anchor: Some(anchor("activity", &activity.id)),
+        })
+    }
+
     pub(super) fn cite_wait(self, wait: &Wait) -> Self {
+        let left = wait.is_open() && self.p.cx.snapshot.run.status.is_terminal();
+        let status = if left { "left open" } else { wait.status };
         let shows = match wait.history_authority {
-            Some(authority) => format!("{} wait, {}, by {authority}", wait.kind, wait.status),
-            None => format!("{} wait, {}", wait.kind, wait.status),
+            Some(authority) => format!("{} wait, {status}, by {authority}", wait.kind),
+            None => format!("{} wait, {status}", wait.kind),
         };
         self.cite(Citation {
             table: "workflow_run_waits",
@@ -287,12 +323,13 @@ impl<'p> Draft<'p> {
             // What was to end it and did not is no end.
             until: self.until.filter(|until| *until > self.p.cx.now),
             evidence: self.evidence,
+            asks_repair: false,
         }
     }
 }
 
 /// A sentence may begin with the name of a kind.
-fn capitalised(sentence: &str) -> String {
+pub(super) fn capitalised(sentence: &str) -> String {
     let mut chars = sentence.chars();
     chars.next().map_or_else(String::new, |first| {
         first.to_uppercase().chain(chars).collect()

@@ -12,8 +12,7 @@ use crate::{
     run::diagnosis::{Actor, Diagnosis},
 };
 
-pub(super) const PUT_BACK: &str =
-    "Repair: the missing task has to be put back with its original identity.";
+pub(super) const PUT_BACK: &str = "Repair this run: it puts the missing task back.";
 
 shape! {
     struct Ended {
@@ -45,6 +44,7 @@ impl LostResult<'_> {
                 PUT_BACK,
                 Actor::Operator,
             )
+            .asking_repair()
     }
 }
 
@@ -63,20 +63,22 @@ pub(super) fn result<'p>(p: &'p Projected<'_>) -> Option<LostResult<'p>> {
     let name = named("activity", activity.and_then(Activity::name));
     let sentence = match &event.event_type {
         EventType::ActivityCompleted => {
-            format!("{name} completed, but no task brings its result to the workflow.")
+            format!(
+                "{name} completed, but the task that brings its result to the workflow is missing."
+            )
         }
         EventType::ActivityFailed => {
-            format!("{name} failed for good, but no task brings that to the workflow.")
+            format!("{name} failed for good, but the task that tells the workflow is missing.")
         }
         EventType::ActivityTimedOut => {
-            format!("{name} timed out for good, but no task brings that to the workflow.")
+            format!("{name} timed out for good, but the task that tells the workflow is missing.")
         }
         EventType::ActivityCancelled => {
-            format!("{name} was cancelled, but no task brings that to the workflow.")
+            format!("{name} was cancelled, but the task that tells the workflow is missing.")
         }
         EventType::TimerFired if is_plain(p, told.timer_id.0.as_deref()) => {
             format!(
-                "{} has fired, but no task wakes the workflow.",
+                "{} fired, but the task that wakes the workflow is missing.",
                 one("timer")
             )
         }
@@ -169,7 +171,7 @@ mod tests {
                 of(EventType::ActivityCompleted),
                 vec![workflow_task(0)],
                 "result_task_lost",
-                "Activity pay completed, but no task brings its result to the workflow.",
+                "Activity pay completed, but the task that brings its result to the workflow is missing.",
             ),
             (
                 of(EventType::ActivityTimedOut),
@@ -181,7 +183,7 @@ mod tests {
                 nap,
                 vec![],
                 "result_task_lost",
-                "A timer has fired, but no task wakes the workflow.",
+                "A timer fired, but the task that wakes the workflow is missing.",
             ),
             (
                 of(EventType::ActivityCompleted),

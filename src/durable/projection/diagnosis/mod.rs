@@ -5,22 +5,34 @@ mod closed;
 mod deadlines;
 mod draft;
 mod lost;
+mod overdue;
 mod repair;
 mod replay;
+mod trouble;
 
 use chrono::{DateTime, Utc};
 
-use self::{closed::closed, draft::Draft, repair::repair, replay::replay_blocked};
+use self::{
+    closed::closed,
+    draft::{Draft, capitalised},
+    repair::repair,
+    replay::replay_blocked,
+};
 use super::{
-    activities::Activity, children::Child, projected::Projected, tasks::Task, waits::Wait,
+    activities::{Activity, Deadlines},
+    authority,
+    children::Child,
+    projected::Projected,
+    tasks::Task,
+    waits::Wait,
 };
 use crate::{
     durable::stored::{LivenessState, RunStatus, WaitKind},
     run::diagnosis::{Actor, Diagnosis},
 };
 
-/// Children named in a sentence; the rest are counted.
-const CHILDREN_NAMED: usize = 3;
+/// Children, or activities, named in a sentence; the rest are counted.
+const NAMED: usize = 3;
 
 pub fn diagnose(p: &Projected<'_>) -> Diagnosis {
     if p.cx.snapshot.run.status.is_terminal() {
@@ -31,12 +43,20 @@ pub fn diagnose(p: &Projected<'_>) -> Diagnosis {
 }
 
 fn open(p: &Projected<'_>) -> Diagnosis {
+    let next = next_task(p);
+    let what = of_task(p, next);
+    trouble::beside(p, next, &what, judged(p, next))
+}
+
+fn next_task<'p>(p: &'p Projected<'_>) -> Option<&'p Task> {
+    let id = p.standing.next_task_id.as_deref()?;
+    p.tasks.iter().find(|task| task.id == id)
+}
+
+/// By the one task or wait the engine judges the run by.
+fn judged(p: &Projected<'_>, next: Option<&Task>) -> Diagnosis {
     let standing = &p.standing;
     let draft = Draft::new(p).cite_run();
-    let next = standing
-        .next_task_id
-        .as_deref()
-        .and_then(|id| p.tasks.iter().find(|task| task.id == id));
     let wait = standing
         .open_wait_id
         .as_deref()
@@ -64,17 +84,30 @@ fn open(p: &Projected<'_>) -> Diagnosis {
         );
     }
     if let RunStatus::Other(status) = &run.status {
-        return draft.say(
+        let last = p.cx.snapshot.events.iter().last();
+        return draft.cite_history(last).say(
             "unknown_status",
             format!(
                 "Has the status {status}, which this version does not know; it waits for {what}."
             ),
-            "Look at the run's history.",
+            "Look at the last events of its history.",
             Actor::Operator,
         );
     }
+    let is_judged_by_a_step = match &standing.liveness_state {
+        LivenessState::ActivityRunningWithoutTask => true,
+        state => {
+            state.as_str().ends_with("_task_leased") || state.as_str().ends_with("_task_ready")
+        }
+    };
+    if is_judged_by_a_step && let Some(overdue) = overdue::first(p) {
+        return overdue.say(draft.cite_task(next));
+    }
     match &standing.liveness_state {
         LivenessState::WorkflowReplayBlocked => replay_blocked(p, draft),
+        LivenessState::RepairNeeded if next.is_some() => {
+            repair(p, cite_activity_of(p, draft, next), next, &of_task(p, next))
+        }
         LivenessState::RepairNeeded => repair(p, draft, next, &what),
         LivenessState::ActivityRunningWithoutTask => draft.say(
             "activity_running_without_task",
@@ -109,34 +142,29 @@ fn open(p: &Projected<'_>) -> Diagnosis {
             "Nothing is wrong. It goes on when the timer fires.",
             Actor::Timer,
         ),
-        state => by_task(p, draft, next, state.as_str(), &what),
+        state => by_task(p, draft, next, state.as_str()),
     }
 }
 
 /// The states a task gives its run.
-fn by_task(
-    p: &Projected<'_>,
-    draft: Draft,
-    next: Option<&Task>,
-    state: &str,
-    what: &str,
-) -> Diagnosis {
-    let draft = draft.cite_task(next);
+fn by_task(p: &Projected<'_>, draft: Draft, next: Option<&Task>, state: &str) -> Diagnosis {
+    let what = of_task(p, next);
+    let draft = cite_activity_of(p, draft, next).cite_task(next);
     let since = |of: fn(&Task) -> Option<DateTime<Utc>>| next.and_then(of);
-    let retrying = next
-        .and_then(|task| task.retry_after_attempt)
-        .map(|attempt| attempt.saturating_add(1));
-    match state.rsplit_once("_task_").map(|(_, suffix)| suffix) {
-        Some("waiting_for_compatible_worker") => draft.since(since(ready_since)).say(
+    let activity = activity_of(p, next);
+    let together = together(p);
+    let suffix = state.rsplit_once("_task_").map(|(_, suffix)| suffix);
+    match (suffix, backing_off(p, next)) {
+        (Some("waiting_for_compatible_worker"), _) => draft.since(since(ready_since)).say(
             "waiting_for_compatible_worker",
             format!(
-                "Its task is ready, but no live worker supports the marker {}.",
+                "Its task is ready, but no live worker has the compatibility marker {}.",
                 next.and_then(|task| task.compatibility.as_deref()).unwrap_or("it asks for")
             ),
-            "Start a worker that supports it. Repair is not offered: the task is there.",
+            "Start a worker that has it. Repair is not offered: the task is there.",
             Actor::Operator,
         ),
-        Some("claim_failed") => draft.since(since(|task| task.last_claim_failed_at)).say(
+        (Some("claim_failed"), _) => draft.since(since(|task| task.last_claim_failed_at)).say(
             "claim_failed",
             format!(
                 "A worker refused its task: {}",
@@ -145,26 +173,38 @@ fn by_task(
             "Correct the worker or its queue; the engine offers the task again by itself.",
             Actor::Operator,
         ),
-        Some("leased") => draft.since(since(|task| task.leased_at)).say(
-            "worker_has_it",
-            format!("A worker has taken {what}."),
-            "Nothing is wrong. If the lease runs out, the engine or Repair brings the task back.",
-            Actor::Worker,
-        ),
-        Some("ready") if retrying.is_some_and(|_| next.is_some_and(|task| task.available_at.is_some_and(|at| at > p.cx.now))) => {
-            let attempt = retrying.unwrap_or(0);
-            let failed = awaited_activity(p).and_then(|activity| activity.retry.as_ref()?.recorded_at);
-            draft.since(failed).until(next.and_then(|task| task.available_at)).say(
-                "retrying",
-                format!("{what} failed and is tried again: attempt {attempt} waits for its backoff."),
-                "Nothing to do yet. Its attempts say why it failed.",
-                Actor::Timer,
-            )
+        (Some("leased"), _) => draft
+            .since(since(|task| task.leased_at))
+            .until(held_until(next, activity).or(p.standing.wait_deadline_at))
+            .say(
+                "worker_has_it",
+                format!("{} has taken {what}.{together}", worker(next)),
+                "Nothing is wrong. If the lease runs out, the engine or Repair brings the task back.",
+                Actor::Worker,
+            ),
+        (Some("ready"), Some((task, attempt))) => {
+            let retry = activity.and_then(|activity| activity.retry.as_ref());
+            draft
+                .since(retry.and_then(|retry| retry.recorded_at))
+                .until(task.available_at)
+                .say(
+                    "retrying",
+                    format!(
+                        "{what} failed{}. {} waits for its backoff.{together}",
+                        because(retry.and_then(|retry| retry.message.as_deref())),
+                        capitalised(&tried(attempt, task.retry_max_attempts)),
+                    ),
+                    "Nothing to do yet: it is tried again by itself.",
+                    Actor::Timer,
+                )
         }
-        Some("ready") => draft.since(since(ready_since)).say(
+        (Some("ready"), None) => draft.since(since(ready_since)).say(
             "worker_wanted",
-            format!("{what} waits for a worker: its task is ready."),
-            "Nothing is wrong while workers are alive. If it stays, check the workers of this queue.",
+            format!("{what} waits for a worker: its task is ready.{together}"),
+            &format!(
+                "Nothing is wrong while workers are alive. If it stays, check the {}.",
+                next.map_or_else(|| "workers of its queue".to_owned(), trouble::workers)
+            ),
             Actor::Worker,
         ),
         _ => draft.say(
@@ -176,6 +216,103 @@ fn by_task(
     }
 }
 
+/// The worker that holds a task. One that only listens to a queue has no name: the engine writes
+/// the task's own id.
+fn worker(task: Option<&Task>) -> String {
+    let owner = task.and_then(|task| {
+        let owner = task.lease_owner.as_deref()?;
+        (owner != task.id && !owner.is_empty()).then_some(owner)
+    });
+    owner.map_or_else(|| "A worker".to_owned(), |owner| format!("Worker {owner}"))
+}
+
+/// The lease, or a deadline of the activity that comes before its end.
+fn held_until(task: Option<&Task>, activity: Option<&Activity<'_>>) -> Option<DateTime<Utc>> {
+    let lease = task.and_then(|task| task.lease_expires_at);
+    let Deadlines {
+        close,
+        schedule_to_close,
+        heartbeat,
+        ..
+    } = activity
+        .map(|activity| activity.deadlines)
+        .unwrap_or_default();
+    [lease, close, schedule_to_close, heartbeat]
+        .into_iter()
+        .flatten()
+        .min()
+}
+
+/// The task of a try whose time has not come, and the number of that try.
+fn backing_off<'t>(p: &Projected<'_>, next: Option<&'t Task>) -> Option<(&'t Task, i64)> {
+    let task = next.filter(|task| task.available_at.is_some_and(|at| at > p.cx.now))?;
+    Some((task, task.retry_after_attempt?.saturating_add(1)))
+}
+
+/// `attempt 3 of 4`.
+fn tried(number: i64, max: Option<i64>) -> String {
+    match max {
+        Some(max) => format!("attempt {number} of {max}"),
+        None => format!("attempt {number}"),
+    }
+}
+
+fn because(message: Option<&str>) -> String {
+    message.map_or_else(String::new, |message| {
+        format!(": {}", trouble::unended(first_line(message)))
+    })
+}
+
+/// What else the run waits for at the same time; nothing where it is one activity.
+fn together(p: &Projected<'_>) -> String {
+    let open: Vec<&str> = typed_open(p)
+        .map(|activity| activity.name().unwrap_or("one without a name"))
+        .collect();
+    if open.len() < 2 {
+        return String::new();
+    }
+    let named = open[..open.len().min(NAMED)].join(", ");
+    let more = match open.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(" It waits for {} activities: {named}{more}.", open.len())
+}
+
+fn typed_open<'p>(p: &'p Projected<'_>) -> impl Iterator<Item = &'p Activity<'p>> {
+    p.activities
+        .iter()
+        .filter(|activity| activity.is_open() && activity.history_authority == authority::TYPED)
+}
+
+/// The activity a task is for.
+fn activity_of<'p>(p: &'p Projected<'_>, task: Option<&Task>) -> Option<&'p Activity<'p>> {
+    let id = task?.activity_execution_id.as_deref()?;
+    p.activities.iter().find(|activity| activity.id == id)
+}
+
+fn cite_activity_of<'p>(p: &Projected<'_>, draft: Draft<'p>, task: Option<&Task>) -> Draft<'p> {
+    match activity_of(p, task) {
+        Some(activity) => draft.cite_activity(activity),
+        None => draft,
+    }
+}
+
+/// What the task is for that the run is judged by: of several branches it may be another's than
+/// the one the run is said to wait for.
+fn of_task(p: &Projected<'_>, next: Option<&Task>) -> String {
+    let wait_id = p.standing.open_wait_id.as_deref();
+    let wait = wait_id.and_then(|id| p.waits.iter().find(|wait| wait.id == id));
+    match (next, &p.standing.wait_kind) {
+        (Some(task), _) if task.r#type == "activity" => {
+            let activity = activity_of(p, next).and_then(Activity::name);
+            activity.map_or_else(|| trouble::purpose(task), |name| format!("activity {name}"))
+        }
+        (Some(task), Some(WaitKind::Activity)) => trouble::purpose(task),
+        _ => waiting_for(p, wait),
+    }
+}
+
 /// When a worker could first have taken it.
 fn ready_since(task: &Task) -> Option<DateTime<Utc>> {
     task.available_at.max(task.last_dispatched_at)
@@ -184,7 +321,7 @@ fn ready_since(task: &Task) -> Option<DateTime<Utc>> {
 /// Which children it waits for, by the ids they can be found by.
 fn waiting_child(p: &Projected<'_>, draft: Draft, what: &str) -> Diagnosis {
     let open: Vec<&Child<'_>> = p.children.iter().filter(|child| child.is_open()).collect();
-    let shown = || open.iter().take(CHILDREN_NAMED);
+    let shown = || open.iter().take(NAMED);
     let names: Vec<&str> = shown()
         .map(|child| {
             let instance = child.child_workflow_instance_id.as_deref();
@@ -203,7 +340,7 @@ fn waiting_child(p: &Projected<'_>, draft: Draft, what: &str) -> Diagnosis {
             "Open the child to see what it is doing.",
         ),
         many => {
-            let more = match many.saturating_sub(CHILDREN_NAMED) {
+            let more = match many.saturating_sub(NAMED) {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };
@@ -213,6 +350,17 @@ fn waiting_child(p: &Projected<'_>, draft: Draft, what: &str) -> Diagnosis {
             )
         }
     };
+    let stuck = open.iter().find_map(|child| Some((child, child.stuck()?)));
+    if let Some((child, state)) = stuck {
+        let name = child.child_workflow_instance_id.as_deref();
+        let name = name.unwrap_or(&child.label);
+        return draft.cite_child(child).say(
+            "child_stuck",
+            format!("{sentence} But child {name} does not go on by itself: its stored summary says {state}."),
+            &format!("Open child {name} and see to it."),
+            Actor::Operator,
+        );
+    }
     let next = format!("Nothing is wrong here. {next}");
     draft.say("waiting_child", sentence, &next, Actor::Child)
 }

@@ -2,16 +2,13 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{draft::Draft, lost, named, ready_since};
+use super::{awaited_activity, because, draft::Draft, lost, named, tried, trouble::Trouble};
 use crate::{
     durable::{
         projection::{projected::Projected, tasks::Task, waits::Wait},
         stored::{SignalStatus, WaitKind},
     },
-    run::{
-        diagnosis::{Actor, Citation, Diagnosis},
-        fact::anchor,
-    },
+    run::diagnosis::{Actor, Diagnosis},
 };
 
 pub(super) fn repair(
@@ -22,48 +19,24 @@ pub(super) fn repair(
 ) -> Diagnosis {
     let draft = draft.cite_task(next);
     if let Some(task) = next {
-        let (code, sentence) = match task.transport_state.as_str() {
-            "lease_expired" => (
-                "lease_expired",
-                format!(
-                    "The worker that had taken {what} did not come back before its lease ran out."
-                ),
-            ),
-            "repair_backoff" => (
-                "repair_backoff",
-                format!(
-                    "The task of {what} could not be published; the engine waits before it tries again."
-                ),
-            ),
-            "dispatch_failed" => (
-                "dispatch_failed",
-                format!("The task of {what} could not be published to the queue."),
-            ),
-            _ if task.last_dispatched_at.is_none() => (
-                "dispatch_overdue",
-                format!("The task of {what} is due and was never published to the queue."),
-            ),
-            _ => (
-                "dispatch_overdue",
-                format!("The task of {what} was published and nobody has taken it."),
-            ),
-        };
-        let next_step = if code == "repair_backoff" {
-            "Wait for the engine's next try; a repair now would make a second task."
+        let trouble = Trouble::in_transport(task).unwrap_or(if task.last_dispatched_at.is_none() {
+            Trouble::NeverPublished
         } else {
-            "Check that workers of this queue are alive, then repair: the task has to be published again."
+            Trouble::NotTaken
+        });
+        let said = draft
+            .since(trouble.since(task))
+            .until(task.repair_available_at)
+            .say(
+                trouble.code(),
+                format!("{}.", trouble.clause(task, what)),
+                &trouble.next_step(task, p.cx.config),
+                Actor::Operator,
+            );
+        return match trouble {
+            Trouble::Backoff | Trouble::Refused => said,
+            _ => said.asking_repair(),
         };
-        let since = match code {
-            "lease_expired" => task.lease_expires_at,
-            "repair_backoff" | "dispatch_failed" => task.last_dispatch_attempt_at,
-            _ => ready_since(task),
-        };
-        return draft.since(since).until(task.repair_available_at).say(
-            code,
-            sentence,
-            next_step,
-            Actor::Operator,
-        );
     }
     let draft = cite_source(p, draft);
     if let Some(needless) = needless(p) {
@@ -71,16 +44,7 @@ pub(super) fn repair(
     }
     let missing = p.tasks.iter().find(|task| task.task_missing);
     let draft = match missing {
-        Some(task) => draft.cite(Citation {
-            table: "workflow_tasks",
-            id: task
-                .expected_task_id
-                .clone()
-                .unwrap_or_else(|| task.id.clone()),
-            shows: format!("no row for this {} task", task.r#type),
-            at: None,
-            anchor: Some(anchor("task", &task.id)),
-        }),
+        Some(task) => draft.cite_task(Some(task)),
         None => draft,
     };
     if p.standing.wait_kind.is_none()
@@ -92,10 +56,7 @@ pub(super) fn repair(
         &p.standing.wait_kind,
         missing.map(|task| task.r#type.as_str()),
     ) {
-        (Some(WaitKind::Activity), _) => (
-            "activity_task_lost",
-            format!("{what} is due, but its task row is gone, so no worker will pick it up."),
-        ),
+        (Some(WaitKind::Activity), _) => ("activity_task_lost", activity_lost(p, missing, what)),
         (Some(WaitKind::Timer), _) => (
             "timer_task_lost",
             format!("{what} will never fire: its task row is gone."),
@@ -106,19 +67,21 @@ pub(super) fn repair(
         ),
         (Some(WaitKind::Signal), _) => (
             "signal_task_lost",
-            format!("{what} has come, but no task brings it to the workflow."),
+            format!("{what} arrived, but the task that delivers it is missing."),
         ),
         (Some(WaitKind::Update), _) => (
             "update_task_lost",
-            format!("{what} was accepted, but no task brings it to the workflow."),
+            format!("{what} was accepted, but the task that applies it is missing."),
         ),
         (Some(WaitKind::Child), _) => (
             "child_task_lost",
-            format!("{what} has ended, but no task brings the result to the workflow."),
+            format!("{what} ended, but the task that tells the workflow is missing."),
         ),
         (Some(WaitKind::Condition), _) => (
             "timeout_task_lost",
-            format!("The timeout of {what} has passed, but no task tells the workflow."),
+            format!(
+                "The timeout of {what} passed, but the task that tells the workflow is missing."
+            ),
         ),
         _ => (
             "no_resume_source",
@@ -130,6 +93,21 @@ pub(super) fn repair(
         .since(due(p))
         .until(None)
         .say(code, sentence, lost::PUT_BACK, Actor::Operator)
+        .asking_repair()
+}
+
+/// Which try is lost, and what came of the last one.
+fn activity_lost(p: &Projected<'_>, missing: Option<&Task>, what: &str) -> String {
+    let gone = "is due, but its task row is gone, so no worker will pick it up.";
+    let retry = awaited_activity(p).and_then(|activity| activity.retry.as_ref());
+    match (retry, missing.and_then(|task| task.retry_after_attempt)) {
+        (Some(retry), Some(after)) => format!(
+            "{what} failed{}. Its retry, {}, {gone}",
+            because(retry.message.as_deref()),
+            tried(after.saturating_add(1), retry.max_attempts)
+        ),
+        _ => format!("{what} {gone}"),
+    }
 }
 
 /// What came and is to be brought to the workflow.

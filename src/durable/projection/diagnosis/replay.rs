@@ -1,6 +1,6 @@
 //! A run whose history the deployed code cannot replay: where the two part ways.
 
-use super::{draft::Draft, first_line, named, one};
+use super::{draft::Draft, first_line, named, one, target};
 use crate::{
     durable::{
         projection::{
@@ -23,12 +23,7 @@ shape! {
 
 pub(super) fn replay_blocked(p: &Projected<'_>, draft: Draft) -> Diagnosis {
     let Some(task) = p.tasks.iter().find(|task| is_replay_blocked(task)) else {
-        return draft.say(
-            "unsupported_history",
-            "Only mutable rows speak of its open step; typed history has nothing to go on from.",
-            "Repair is not offered: there is nothing safe to put back. Terminate the run, or restore its history.",
-            Actor::Operator,
-        );
+        return row_only(p, draft);
     };
     let draft = draft.cite_task(Some(task));
     let (draft, why, deploy) = match task.replay_blocked_reason.as_deref() {
@@ -44,11 +39,46 @@ pub(super) fn replay_blocked(p: &Projected<'_>, draft: Draft) -> Diagnosis {
             FITTING.to_owned(),
         ),
     };
+    draft
+        .say(
+            "replay_blocked",
+            format!("Cannot be replayed: {why}."),
+            &format!("{deploy}, then repair."),
+            Actor::Developer,
+        )
+        .asking_repair()
+}
+
+/// A step that only rows tell of: the one the engine stops at, with what it rests on.
+fn row_only(p: &Projected<'_>, draft: Draft<'_>) -> Diagnosis {
+    let wait = p.waits.iter().find(|wait| wait.is_diagnostic());
+    let draft = match wait {
+        Some(wait) => draft.cite_wait(wait),
+        None => draft,
+    };
+    // One whose step has ended resumes nothing; its id still names the step.
+    let source = wait.and_then(|wait| {
+        let named = wait.id.split_once(':').map(|(_, id)| id);
+        wait.resume_source_id.as_deref().or(named)
+    });
+    let mut activities = p.activities.iter();
+    let draft = match activities.find(|activity| Some(activity.id.as_str()) == source) {
+        Some(activity) => draft.cite_activity(activity),
+        None => draft,
+    };
+    let mut children = p.children.iter();
+    let child =
+        children.find(|child| source.is_some() && child.child_workflow_run_id.as_deref() == source);
+    let draft = match child {
+        Some(child) => draft.cite_child(child),
+        None => draft,
+    };
+    let what = wait.map_or_else(|| "one of its steps".to_owned(), target);
     draft.say(
-        "replay_blocked",
-        format!("Cannot be replayed: {why}."),
-        &format!("{deploy}, then repair."),
-        Actor::Developer,
+        "unsupported_history",
+        format!("{what} has a row but no history events, so the run cannot be replayed."),
+        "Repair is not offered: there is nothing safe to put back. Terminate the run, or restore its history.",
+        Actor::Operator,
     )
 }
 

@@ -113,7 +113,7 @@ pub fn offered(p: &Projected<'_>, mode: Mode) -> Result<(), Refusal> {
 
 /// The gate, and the task that is brought back.
 fn made<'a>(p: &'a Projected<'a>, ids: &'a NewIds) -> Result<(Draft<'a>, Made), Refusal> {
-    repair_gate::now(p).map_err(Refusal::Blocked)?;
+    repair_gate::now(p).map_err(|reason| Refusal::of_gate(p, reason))?;
     let mut draft = Draft::new(p, By::Operator, ids);
     let made = match recover::first(p) {
         Some((task, kind)) => recover::recover(&mut draft, task, kind)?,
