@@ -110,11 +110,12 @@ async fn the_sections_of_a_choice_of_situations_sqlite() {
             ("waiting-update", &["updates", "commands"]),
             ("waiting-signal-with-timeout", &["waits"]),
             ("signal-task-lost", &["signals"]),
-            ("parallel-branch-lost", &["tasks"]),
             ("signal-rejected-by-limit", &["signals"]),
+            ("signal-timeout-task-lost", &["waits"]),
+            ("row-only-closed-activity", &["activities", "waits"]),
+            ("parallel-branch-lost", &["tasks"]),
             ("search-attributes-and-memo", &["data"]),
             ("messages", &["data"]),
-            ("row-only-closed-activity", &["activities"]),
             ("unknown-future-values", &["activities", "history"]),
         ] {
             let page = page(&server, &href(named(&situations, name))).await;

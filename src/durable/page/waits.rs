@@ -1,9 +1,10 @@
 //! Waits: what resumes the run, and until when.
 
-use super::places::Places;
+use super::{gone::Gone, places::Places};
 use crate::{
     durable::projection::{
         Projected,
+        activities::UNSUPPORTED,
         waits::{OfKind, Wait},
     },
     run::{
@@ -22,14 +23,23 @@ pub fn waits(p: &Projected<'_>, asked: &Asked, ahead: bool, places: &Places<'_>)
     });
     Section::new(window, ahead, |stretch| {
         let rows = stretch.of(&p.waits).iter();
-        rows.map(|wait| row(p, wait, places)).collect()
+        let gone = Gone::of(p);
+        rows.map(|wait| row(p, wait, places, &gone)).collect()
     })
 }
 
-fn row(p: &Projected<'_>, wait: &Wait, places: &Places<'_>) -> shown::Wait {
+fn row(p: &Projected<'_>, wait: &Wait, places: &Places<'_>, gone: &Gone<'_>) -> shown::Wait {
     let left = wait.is_open() && p.cx.snapshot.run.status.is_terminal();
     let overdue = wait.is_open() && wait.deadline_at.is_some_and(|at| at < p.cx.now);
     let mut marks = Vec::new();
+    let timer = wait.resume_source_kind.as_deref() == Some("timer");
+    let by = wait.resume_source_id.as_deref().filter(|_| timer);
+    if wait.is_open() && by.is_some_and(|id| gone.timer(id)) {
+        marks.push(
+            Tag::new("task gone", Tone::Attn, Mark::Cross)
+                .titled("nothing ends it at its deadline before a repair puts the task back"),
+        );
+    }
     if wait.external_only && wait.is_open() && !left {
         marks.push(
             Tag::new("from outside", Tone::Wait, Mark::Arrow)
@@ -37,7 +47,8 @@ fn row(p: &Projected<'_>, wait: &Wait, places: &Places<'_>) -> shown::Wait {
                 .titled("nothing inside the engine will end it"),
         );
     }
-    if wait.is_diagnostic() {
+    // The status says the same of one that ended.
+    if wait.is_diagnostic() && wait.status != UNSUPPORTED {
         marks.push(Tag::row_only(
             wait.history_authority.unwrap_or("a row alone"),
         ));
