@@ -16,6 +16,7 @@ use crate::{
         repair::{
             Judged, clocks,
             pass::{self, Asked},
+            rights,
         },
         store::{runs::counts::CountCache, schema},
     },
@@ -102,8 +103,17 @@ pub async fn repairs(config: &Config, url: &str, read: &Db) -> Result<Repairs, C
             clocks::words(ahead),
         )));
     }
+    let db = Db::connect(&config.database_for_repair(url)).await?;
+    let lacking = rights::lacking(&db).await?;
+    if !lacking.is_empty() {
+        return Err(CliError::Failed(format!(
+            "--allow-repair: the database account may not insert into and update {}. Grant it that, as the \
+             README shows, or serve without --allow-repair",
+            lacking.join(", ")
+        )));
+    }
     Ok(Repairs {
-        db: Db::connect(&config.database_for_repair(url)).await?,
+        db,
         mode: config.repair_mode.into(),
     })
 }
@@ -280,7 +290,15 @@ async fn repair_loop(db: Db, clock: Clock, app: App) {
 /// Answers until the process is asked to stop.
 pub async fn until_stopped(app: App, listener: TcpListener) {
     let router = routes::router(app);
-    connections::answer(listener, router, Patience::default(), asked_to_stop()).await;
+    let stop = async {
+        asked_to_stop().await;
+        // Whoever asks twice does not want to wait for what is under way.
+        tokio::spawn(async {
+            asked_to_stop().await;
+            std::process::exit(130);
+        });
+    };
+    connections::answer(listener, router, Patience::default(), stop).await;
 }
 
 /// The engine's settings in force, with a word on each that cannot be.

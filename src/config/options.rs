@@ -134,8 +134,8 @@ pub struct Listening {
     #[arg(long, env = "PLIMSOLL_INSECURE_LISTEN", value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", value_parser = values::switch)]
     pub insecure_listen: Option<bool>,
 
-    /// Name browsers reach this copy by, such as ops.example.com; may be given several times. Repairs
-    /// are taken under these names, localhost and plain addresses only
+    /// Name this copy is reached by, such as ops.example.com; may be given several times. It answers
+    /// under these names, localhost and plain addresses only
     #[arg(long, env = "PLIMSOLL_PUBLIC_HOST", value_name = "NAME", value_delimiter = ',', value_parser = values::host)]
     #[serde(deserialize_with = "values::hosts_in_file")]
     pub public_host: Option<Vec<String>>,

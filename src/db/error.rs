@@ -75,7 +75,7 @@ impl DbError {
                     // No connection is left for us.
                     (Some("53300"), _) | (_, Some(1040 | 1203 | 1226)) => Self::Busy(told),
                     // insufficient_privilege; a table or a column.
-                    (Some("42501"), _) | (_, Some(1142 | 1143)) => Self::Denied(told),
+                    (Some("42501"), _) | (_, Some(1044 | 1142 | 1143)) => Self::Denied(told),
                     // The server goes down or comes up.
                     (Some("57P01" | "57P02" | "57P03" | "08S01"), _) => Self::Lost(told),
                     _ => Self::Query(told),

@@ -46,6 +46,7 @@ mod repair_killed;
 mod repair_pass;
 mod repair_races;
 mod repair_refused;
+mod repair_rights;
 mod rig;
 mod round_trip;
 mod row_diff;

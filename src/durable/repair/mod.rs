@@ -16,6 +16,7 @@ pub mod php_json;
 pub mod plan;
 pub mod refusal;
 pub mod request;
+pub mod rights;
 
 pub use apply::{ApplyError, Goal, Judged, preview, repair};
 pub use change::{Action, CellChange, RowChange};
