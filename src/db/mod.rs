@@ -18,7 +18,14 @@ mod sqlite;
 mod statement;
 mod val;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 pub use connect::{Settings, masked};
 #[cfg(test)]
@@ -53,8 +60,8 @@ pub struct Db {
     read_only: bool,
     statement_timeout: Duration,
     pool_size: u32,
-    /// Every open transaction holds one more of what is inside.
-    lent: Arc<Arc<()>>,
+    /// How many transactions are open.
+    lent: Arc<AtomicUsize>,
 }
 
 /// Connections of the pool.
@@ -158,8 +165,7 @@ impl Db {
         if matches!(error, sqlx::Error::PoolTimedOut) {
             // The pool goes on trying a server that refuses, and says the same of one that has
             // no connection left for us.
-            let lent = Arc::strong_count(&self.lent).saturating_sub(1);
-            return if lent < self.pool_size as usize {
+            return if self.lent.load(Ordering::Relaxed) < self.pool_size as usize {
                 DbError::Lost(format!(
                     "no connection could be made within {} s",
                     connect::ACQUIRE.as_secs()

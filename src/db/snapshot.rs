@@ -1,6 +1,12 @@
 //! Transactions: read snapshots for pages, immediate transactions for writes.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use chrono::{DateTime, Utc};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream::BoxStream};
@@ -30,7 +36,24 @@ pub struct Snapshot {
     tx: Tx,
     /// Its connection is closed when it ends, and nobody else's.
     own: bool,
-    _lent: Arc<()>,
+    _lent: Lent,
+}
+
+/// One of the transactions that are open, until it is dropped.
+#[derive(Debug)]
+struct Lent(Arc<AtomicUsize>);
+
+impl Lent {
+    fn of(open: &Arc<AtomicUsize>) -> Self {
+        open.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(open))
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 const POSTGRES_READ: &str = "begin isolation level repeatable read, read only";
@@ -78,7 +101,7 @@ impl Db {
             db: self.clone(),
             tx,
             own,
-            _lent: Arc::clone(&self.lent),
+            _lent: Lent::of(&self.lent),
         }
     }
 
