@@ -135,7 +135,7 @@ on_every_database! {
         let before = digest(&db.writable).await;
         let server = server(&db.read_only);
         let mut paths: Vec<String> = [
-            "/", "/livez", "/up", "/readyz", "/favicon.ico", "/waterline", "/waterline/", "/waterline/runs", "/waterline/styleguide",
+            "/", "/livez", "/up", "/readyz", "/favicon.ico", "/waterline", "/waterline/", "/waterline/runs", "/waterline/runs/", "/waterline/styleguide",
             "/waterline/find", "/waterline/find?q=nothing", "/waterline/nowhere", "/waterline/instances/nobody",
             "/waterline/instances/nobody/runs/none", "/waterline/api/instances/nobody", "/waterline/api/instances/nobody/runs/none",
             "/waterline/api/flows/nobody", "/waterline/api/instances/nobody?history_limit=7", "/waterline/api/nowhere", "/waterline/runs?status=bogus",

@@ -233,7 +233,7 @@ on_every_database! {
 
         // More than fit are not taken silently.
         shop::add_summaries(&db, 0..300).await;
-        let query = "?from=2020-01-01&sort_direction=asc&per_page=200";
+        let query = "?from=2020-01-01T00:00:00Z&sort_direction=asc&per_page=200";
         let place = place(&choose(&server, query, "matching", &[]).await);
         let page = settled(&server, &place).await;
         assert!(page.contains("200 runs") && page.contains("More runs match than the 200"), "{page}");

@@ -305,9 +305,10 @@ impl From<&Value> for serde_json::Value {
                 if !map.is_empty() && !map.keys().any(|key| is_integer(key)) {
                     return Self::Object(map);
                 }
-                let entry = |(key, value)| serde_json::json!({"key": key, "value": value});
-                let entries: Vec<Self> = map.into_iter().map(entry).collect();
-                serde_json::json!({"$type": "map", "entries": entries})
+                // No PHP array can be such a map: the engine shows it by its pairs.
+                let pair = |(key, value)| serde_json::json!([key, value]);
+                let pairs: Vec<Self> = map.into_iter().map(pair).collect();
+                serde_json::json!({"pairs": pairs})
             }
         }
     }

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
+    identity::is_of_the_engine,
     list_item,
     liveness::is_replay_blocked,
     projected::Projected,
@@ -70,18 +71,19 @@ pub fn actions(projected: &Projected<'_>) -> Actions {
     })
     .err();
     let shown = repair.as_ref().and_then(repair_gate::shown);
+    let undefined = (!is_of_the_engine(&snapshot.run)).then_some(NO_DEFINITION);
     Actions {
         can_issue_terminal_commands: command.is_none(),
-        can_query: false,
-        query_blocked_reason: Some(NO_DEFINITION),
+        can_query: undefined.is_none(),
+        query_blocked_reason: undefined,
         can_cancel: command.is_none(),
         cancel_blocked_reason: command,
         can_terminate: command.is_none(),
         terminate_blocked_reason: command,
         can_signal: command.is_none(),
         signal_blocked_reason: command,
-        can_update: false,
-        update_blocked_reason: command.or(Some(NO_DEFINITION)),
+        can_update: command.or(undefined).is_none(),
+        update_blocked_reason: command.or(undefined),
         can_repair: repair.is_none(),
         repair_attention: snapshot.summary.as_ref().map_or_else(
             || shown.is_some_and(|shown| shown.badge_visible),

@@ -89,7 +89,9 @@ pub struct CurrentRun {
 
 pub fn of_selected(cx: Context<'_>, related: &Related<'_>) -> CurrentRun {
     let run = &cx.snapshot.run;
-    let current = current_run(related, &run.workflow_instance_id);
+    // Without its instance no run is current, and the engine takes no command for one.
+    let current =
+        current_run(related, &run.workflow_instance_id).filter(|_| !cx.snapshot.instance.missing);
     let is_current = current.is_some_and(|(current, _)| current.run.id == run.id);
     CurrentRun {
         is_current_run: cx
@@ -114,6 +116,33 @@ pub fn of_selected(cx: Context<'_>, related: &Related<'_>) -> CurrentRun {
 mod tests {
     use super::*;
     use crate::durable::projection::related::tests::run;
+    use crate::durable::{
+        projection::{example::told, navigation::navigation},
+        store::snapshot::{InstanceFacts, RunSnapshot},
+    };
+
+    #[test]
+    fn without_its_instance_no_run_is_current() {
+        let runs = [run("a", "one", 1, None)];
+        for (missing, current) in [(false, Some("a")), (true, None)] {
+            let snapshot = RunSnapshot {
+                run: runs[0].run.clone(),
+                related: runs.to_vec(),
+                instance: InstanceFacts {
+                    missing,
+                    ..InstanceFacts::default()
+                },
+                ..RunSnapshot::default()
+            };
+            told(&snapshot, |cx| {
+                let related = Related::of(&snapshot);
+                let found = of_selected(cx, &related);
+                assert_eq!(found.current_run_id.as_deref(), current);
+                assert_eq!(found.is_current_run, !missing);
+                assert_eq!(navigation(cx, &related).is_empty(), missing);
+            });
+        }
+    }
 
     #[test]
     fn the_end_of_a_chain_is_current_even_beside_a_stray_newer_run() {

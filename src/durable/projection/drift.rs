@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::projected::Projected;
+use crate::durable::stored::{TaskStatus, TaskType};
 
 /// One column that the summary no longer has right.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -31,12 +32,32 @@ const COMPARED: &[&str] = &[
     "task_problem",
 ];
 
+/// A run nobody has worked on: the engine stores that it waits for its first task, whatever else it
+/// was given, and says more only once that task ran.
+fn is_fresh(projected: &Projected<'_>) -> bool {
+    let snapshot = projected.cx.snapshot;
+    let [task] = &snapshot.tasks[..] else {
+        return false;
+    };
+    let payload = task.payload.0.as_deref();
+    let stored = snapshot.summary.as_ref();
+    snapshot.run.last_history_sequence == 2
+        && !snapshot.run.status.is_terminal()
+        && task.task_type == TaskType::Workflow
+        && matches!(task.status, TaskStatus::Ready | TaskStatus::Leased)
+        && payload.is_none_or(|payload| ["[]", "{}"].contains(&payload))
+        && stored.is_some_and(|stored| stored.next_task_id.as_ref() == Some(&task.id))
+}
+
 /// What differs, in the order above. Without a summary there is nothing to differ from.
 pub fn drift(projected: &Projected<'_>) -> Vec<Drift> {
     let snapshot = projected.cx.snapshot;
     let Some(summary) = &snapshot.summary else {
         return Vec::new();
     };
+    if is_fresh(projected) {
+        return Vec::new();
+    }
     let time = |at: Option<chrono::DateTime<chrono::Utc>>| json!(at.map(super::context::stamp));
     let stored = json!({
         "wait_kind": summary.wait_kind,
@@ -74,4 +95,45 @@ pub fn drift(projected: &Projected<'_>) -> Vec<Drift> {
         );
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::durable::{
+        projection::example::{event, history, task, told},
+        store::snapshot::RunSnapshot,
+        stored::{EventType, RunRow, RunStatus, RunSummary, WaitKind},
+    };
+
+    #[test]
+    fn a_run_nobody_worked_on_is_stored_as_waiting_for_its_first_task() {
+        for (sequence, status, payload, is_stale) in [
+            (2, "ready", json!([]), false),
+            (2, "leased", json!({}), false),
+            (3, "ready", json!([]), true),
+            (2, "failed", json!([]), true),
+            (2, "ready", json!({"workflow_wait_kind": "update"}), true),
+        ] {
+            let accepted = json!({"update_id": "u", "update_name": "resize"});
+            let snapshot = RunSnapshot {
+                run: RunRow {
+                    status: RunStatus::Pending,
+                    last_history_sequence: sequence,
+                    ..RunRow::default()
+                },
+                summary: Some(RunSummary {
+                    status: RunStatus::Pending,
+                    next_task_id: Some("t".into()),
+                    wait_kind: Some(WaitKind::WorkflowTask),
+                    ..RunSummary::default()
+                }),
+                events: history(vec![event(1, EventType::UpdateAccepted, &accepted)]),
+                tasks: vec![task("t", status, &payload)],
+                ..RunSnapshot::default()
+            };
+            let found = told(&snapshot, |cx| drift(&Projected::of(cx)));
+            assert_eq!(!found.is_empty(), is_stale, "{sequence} {status} {payload}");
+        }
+    }
 }

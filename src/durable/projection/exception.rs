@@ -246,14 +246,26 @@ fn is_class_name(name: &str) -> bool {
 }
 
 /// Throwables every process that renders the engine's JSON has: PHP's own and the engine's, and
-/// Laravel's exceptions, which it is built on.
+/// those of Laravel, which it is built on, and of what that needs.
 fn is_loadable(class: &str) -> bool {
+    let class = class.trim_start_matches('\\');
+    let is_of = |package: &&str| {
+        let start = class.get(..package.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(package))
+    };
     BUILT_IN
         .iter()
         .chain(ENGINE)
         .any(|known| known.eq_ignore_ascii_case(class))
-        || (class.starts_with(r"Illuminate\") && class.ends_with("Exception"))
+        || (LARAVEL.iter().any(|package| is_of(package)) && class.ends_with("Exception"))
 }
+
+const LARAVEL: [&str; 4] = [
+    r"Illuminate\",
+    r"Symfony\Component\",
+    r"Carbon\Exceptions\",
+    r"Ramsey\Uuid\Exception\",
+];
 
 const BUILT_IN: &[&str] = &[
     "Exception",
@@ -326,6 +338,26 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn what_laravel_brings_is_there_without_the_application() {
+        for (class, there) in [
+            (r"RuntimeException", true),
+            (r"\RuntimeException", true),
+            (r"Illuminate\Database\QueryException", true),
+            (
+                r"Symfony\Component\HttpKernel\Exception\HttpException",
+                true,
+            ),
+            (r"Carbon\Exceptions\InvalidDateException", true),
+            (r"Ramsey\Uuid\Exception\InvalidUuidStringException", true),
+            (r"App\Exceptions\CardDeclined", false),
+            (r"Symfony\Component\Clock\Clock", false),
+            (r"Illuminateé", false),
+        ] {
+            assert_eq!(is_loadable(class), there, "{class}");
+        }
+    }
 
     #[test]
     fn a_class_is_resolved_in_the_engines_order() {

@@ -105,14 +105,7 @@ pub fn identity(cx: Context<'_>) -> Identity {
             .map_or_else(empty, stored_map),
         memo: map_or_list(snapshot.memo.clone()),
         search_attributes: map_or_list(snapshot.search_attributes.clone()),
-        definition: Definition {
-            workflow_definition_fingerprint: origin.workflow_definition_fingerprint.0,
-            workflow_definition_current_fingerprint: None,
-            workflow_definition_matches_current: None,
-            workflow_determinism_status: "unavailable",
-            workflow_determinism_source: "unavailable",
-            workflow_determinism_findings: [],
-        },
+        definition: definition(run, origin.workflow_definition_fingerprint.0),
         compatibility: summary
             .and_then(|summary| summary.compatibility.clone())
             .or_else(|| run.compatibility.clone()),
@@ -125,6 +118,37 @@ pub fn identity(cx: Context<'_>) -> Identity {
         run_deadline_at: run.run_deadline_at,
         output_payload_codec: output_codec(run),
         output: output(run).known().unwrap_or_default(),
+    }
+}
+
+/// The engine's own workflow, of every child that `async()` starts: no application brings it.
+const ASYNC_WORKFLOW: &str = r"Workflow\V2\AsyncWorkflow";
+/// Of the engine this was checked against.
+const ASYNC_FINGERPRINT: &str =
+    "sha256:8737dbc7de075ac16d5f5e9ba1c0cb071236fbf59ac90756e6670be0c5e9fb59";
+
+/// Whether the engine knows the definition without the application's classes.
+pub fn is_of_the_engine(run: &RunRow) -> bool {
+    run.workflow_class.trim_start_matches('\\') == ASYNC_WORKFLOW
+}
+
+fn definition(run: &RunRow, recorded: Option<String>) -> Definition {
+    let known = is_of_the_engine(run);
+    let (status, source) = if known {
+        ("clean", "live_definition")
+    } else {
+        ("unavailable", "unavailable")
+    };
+    Definition {
+        workflow_definition_current_fingerprint: known.then(|| ASYNC_FINGERPRINT.to_owned()),
+        workflow_definition_matches_current: recorded
+            .as_deref()
+            .filter(|_| known)
+            .map(|recorded| recorded == ASYNC_FINGERPRINT),
+        workflow_definition_fingerprint: recorded,
+        workflow_determinism_status: status,
+        workflow_determinism_source: source,
+        workflow_determinism_findings: [],
     }
 }
 
@@ -275,5 +299,38 @@ fn whole_seconds<S: serde::Serializer>(
     match at {
         Some(at) => serializer.serialize_str(&iso(*at)),
         None => serializer.serialize_none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_engines_own_workflow_is_known_without_the_application() {
+        for (class, recorded, matches, status) in [
+            (ASYNC_WORKFLOW, Some(ASYNC_FINGERPRINT), Some(true), "clean"),
+            (
+                r"\Workflow\V2\AsyncWorkflow",
+                Some("sha256:of another engine"),
+                Some(false),
+                "clean",
+            ),
+            (ASYNC_WORKFLOW, None, None, "clean"),
+            (
+                r"App\OrderWorkflow",
+                Some(ASYNC_FINGERPRINT),
+                None,
+                "unavailable",
+            ),
+        ] {
+            let run = RunRow {
+                workflow_class: class.into(),
+                ..RunRow::default()
+            };
+            let found = definition(&run, recorded.map(str::to_owned));
+            assert_eq!(found.workflow_definition_matches_current, matches);
+            assert_eq!(found.workflow_determinism_status, status, "{class}");
+        }
     }
 }

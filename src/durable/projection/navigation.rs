@@ -30,6 +30,9 @@ pub struct NavigationRun {
 
 /// By run number.
 pub fn navigation(cx: Context<'_>, related: &Related<'_>) -> Vec<NavigationRun> {
+    if cx.snapshot.instance.missing {
+        return Vec::new();
+    }
     let selected = &cx.snapshot.run;
     let current = current_run(related, &selected.workflow_instance_id);
     related

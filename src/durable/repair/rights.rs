@@ -9,7 +9,7 @@ macro_rules! written {
         [$((
             $table,
             [
-                concat!("insert into {", $table, "} (id) select id from {", $table, "} where 1 = 0"),
+                concat!("insert into {", $table, "} select * from {", $table, "} where 1 = 0"),
                 concat!("update {", $table, "} set id = id where 1 = 0"),
             ],
         )),+]

@@ -89,6 +89,8 @@ pub struct InstanceFacts {
     pub business_key: Option<String>,
     pub visibility_labels: Option<Json>,
     pub execution_timeout_seconds: Option<i64>,
+    /// The row is not there.
+    pub missing: bool,
 }
 
 /// Another run: its own row, and the few facts others need of its summary and history.
@@ -159,7 +161,8 @@ impl RunSnapshot {
             &mut rows.run,
             &mut notices,
         );
-        if cells.opt_text("instance_id")?.is_none() {
+        let missing = cells.opt_text("instance_id")?.is_none();
+        if missing {
             cells.note("instance_id", Problem::MissingRow, None);
         }
         let instance = InstanceFacts {
@@ -167,6 +170,7 @@ impl RunSnapshot {
             business_key: cells.opt_text("instance_business_key")?,
             visibility_labels: cells.opt_json("instance_visibility_labels")?,
             execution_timeout_seconds: cells.opt_int("instance_execution_timeout_seconds")?,
+            missing,
         };
         let n = &mut notices;
         let summary = rows.summary.read(n)?.pop();

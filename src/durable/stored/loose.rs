@@ -3,7 +3,7 @@
 
 use std::{borrow::Cow, ops::Deref};
 
-use chrono::{DateTime, NaiveDateTime, Utc};
+use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use serde_json::Value;
 
 use super::walk::Next;
@@ -389,19 +389,20 @@ pub fn is_json(text: &str) -> bool {
     try_value::<Verbatim<'_>>(text).is_ok()
 }
 
-/// `…T10:11:12.123456Z`, `…T10:11:12+00:00`, or the space-separated form of a row, in UTC.
+/// `…T10:11:12.123456Z`, `…T10:11:12+00:00`, or what other writers leave of that: the form of a
+/// row, no zone, a day alone; then in UTC.
 pub fn moment(text: &str) -> Option<DateTime<Utc>> {
     // The forms the engine writes itself; a long history holds tens of thousands.
     let utc = text.strip_suffix('Z').or(text.strip_suffix("+00:00"));
     if let Some(at) = utc.and_then(|text| plain_time(text.as_bytes())) {
         return Some(at.and_utc());
     }
-    DateTime::parse_from_rfc3339(text)
-        .map(|at| at.to_utc())
-        .or_else(|_| {
-            NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f").map(|naive| naive.and_utc())
-        })
+    let zoned = DateTime::parse_from_rfc3339(text).map(|at| at.to_utc());
+    let naive = || plain_time(text.as_bytes());
+    let day = || Some(text.parse::<NaiveDate>().ok()?.and_time(NaiveTime::MIN));
+    zoned
         .ok()
+        .or_else(|| naive().or_else(day).map(|at| at.and_utc()))
 }
 
 #[cfg(test)]
@@ -513,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_is_read_in_every_form_the_engine_writes() {
+    fn a_moment_is_read_in_every_form_it_is_written() {
         for (text, expected) in [
             (
                 "2026-04-05T10:11:12.123456Z",
@@ -534,7 +535,9 @@ mod tests {
                 Some("2026-04-05T10:11:12.123456789Z"),
             ),
             ("2026-02-30T10:11:12Z", None),
-            ("2026-04-05T10:11:12", None),
+            ("2026-04-05T10:11:12", Some("2026-04-05T10:11:12Z")),
+            ("2026-04-05T10:11:12.25", Some("2026-04-05T10:11:12.250Z")),
+            ("2026-04-05", Some("2026-04-05T00:00:00Z")),
             ("2026-04-05T1é:11:12Z", None),
             ("Z", None),
             ("", None),

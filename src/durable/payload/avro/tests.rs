@@ -96,7 +96,7 @@ fn blocks_with_a_byte_size_are_read() {
 }
 
 #[test]
-fn a_map_that_no_php_array_can_be_is_told_by_its_entries() {
+fn a_map_that_no_php_array_can_be_is_told_by_its_pairs() {
     for (keys, is_array) in [
         (&["a", "b"][..], true),
         (&[], false),
@@ -116,14 +116,11 @@ fn a_map_that_no_php_array_can_be_is_told_by_its_entries() {
             .iter()
             .map(|key| ((*key).to_owned(), json!(null)))
             .collect();
-        let listed: Vec<_> = keys
-            .iter()
-            .map(|key| json!({"key": key, "value": null}))
-            .collect();
+        let listed: Vec<_> = keys.iter().map(|key| json!([key, null])).collect();
         let want = if is_array {
             json!(map)
         } else {
-            json!({"$type": "map", "entries": listed})
+            json!({"pairs": listed})
         };
         let shown = serde_json::Value::from(&Value::Map(entries.collect()));
         assert_eq!(shown, want, "{keys:?}");

@@ -98,7 +98,11 @@ pub(super) fn repair(
 
 /// Which try is lost, and what came of the last one.
 fn activity_lost(p: &Projected<'_>, missing: Option<&Task>, what: &str) -> String {
-    let gone = "is due, but its task row is gone, so no worker will pick it up.";
+    let ahead = missing
+        .and_then(|task| task.available_at)
+        .is_some_and(|at| at > p.cx.now);
+    let due = if ahead { "is still ahead" } else { "is due" };
+    let gone = format!("{due}, but its task row is gone, so no worker will pick it up.");
     let retry = awaited_activity(p).and_then(|activity| activity.retry.as_ref());
     match (retry, missing.and_then(|task| task.retry_after_attempt)) {
         (Some(retry), Some(after)) => format!(
