@@ -152,8 +152,9 @@ mod tests {
         let endless = get(async move || {
             let ends_never = pending::<Result<Bytes, io::Error>>();
             Body::from_stream(stream::once(async move {
-                let _holding = holding;
-                ends_never.await
+                let ended = ends_never.await;
+                drop(holding);
+                ended
             }))
         });
         let router = Router::new().route("/", endless);

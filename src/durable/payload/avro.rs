@@ -283,7 +283,7 @@ impl<'a> Reader<'a> {
 }
 
 /// How the engine shows a decoded value: bytes as a marked base64 object, a map that no PHP array
-/// can be as the list of its entries.
+/// can be by its pairs.
 impl From<&Value> for serde_json::Value {
     fn from(value: &Value) -> Self {
         match value {
@@ -305,7 +305,6 @@ impl From<&Value> for serde_json::Value {
                 if !map.is_empty() && !map.keys().any(|key| is_integer(key)) {
                     return Self::Object(map);
                 }
-                // No PHP array can be such a map: the engine shows it by its pairs.
                 let pair = |(key, value)| serde_json::json!([key, value]);
                 let pairs: Vec<Self> = map.into_iter().map(pair).collect();
                 serde_json::json!({"pairs": pairs})

@@ -251,13 +251,13 @@ fn is_loadable(class: &str) -> bool {
     let class = class.trim_start_matches('\\');
     let is_of = |package: &&str| {
         let start = class.get(..package.len());
-        start.is_some_and(|start| start.eq_ignore_ascii_case(package))
+        class.ends_with("Exception") && start.is_some_and(|of| of.eq_ignore_ascii_case(package))
     };
     BUILT_IN
         .iter()
         .chain(ENGINE)
         .any(|known| known.eq_ignore_ascii_case(class))
-        || (LARAVEL.iter().any(|package| is_of(package)) && class.ends_with("Exception"))
+        || LARAVEL.iter().any(is_of)
 }
 
 const LARAVEL: [&str; 4] = [

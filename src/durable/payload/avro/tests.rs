@@ -127,6 +127,19 @@ fn a_map_that_no_php_array_can_be_is_told_by_its_pairs() {
     }
 }
 
+/// The engine's codec lists the entries of a map no PHP array can be; what it tells of a run has
+/// pairs, and so have we.
+fn in_pairs(told: &serde_json::Value) -> serde_json::Value {
+    if told["$type"] != "map" {
+        return told.clone();
+    }
+    let entries = told["entries"].as_array().into_iter().flatten();
+    let pairs: Vec<_> = entries
+        .map(|entry| json!([entry["key"], entry["value"]]))
+        .collect();
+    json!({"pairs": pairs})
+}
+
 /// Every value the real engine encoded, both ways.
 #[test]
 fn the_engines_own_values_round_trip() {
@@ -141,10 +154,8 @@ fn the_engines_own_values_round_trip() {
         };
         let value = decode(stored).unwrap_or_else(|e| panic!("{name}: {e}"));
         assert_eq!(encode(&value), stored, "{name}");
-        let (shown, told) = (
-            serde_json::Value::from(&value),
-            &case["avro_json_projection"],
-        );
+        let shown = serde_json::Value::from(&value);
+        let told = &in_pairs(&case["avro_json_projection"]);
         // serde_json reads some long floats one bit off, so numbers are compared as such.
         let close = matches!((shown.as_f64(), told.as_f64()), (Some(a), Some(b)) if (a - b).abs() <= a.abs() * 1e-15);
         assert!(close || shown == *told, "{name}: {shown}");
