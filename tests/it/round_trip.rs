@@ -51,6 +51,8 @@ fn body(page: &str, here: &str) -> Vec<String> {
         _ => page,
     };
     let lines = page.lines().map(str::trim).filter(|line| !line.is_empty());
+    // What to do instead of a control is no part of what was exported either.
+    let lines = lines.filter(|line| !line.starts_with("<p class=\"small\">This copy only reads."));
     lines.map(str::to_owned).collect()
 }
 
