@@ -39,6 +39,8 @@ async function said(page) {
     const section = page.locator(`#${id}`);
     if (await section.count()) texts[id] = (await section.innerText()).replace(/\s+/g, ' ').trim();
   }
+  // A bundle says when its own run began, not when the one before it did.
+  texts.children &&= texts.children.replace(/ started [^,]*? ago(, took .*?)?(?= Details)/g, '');
   return texts;
 }
 

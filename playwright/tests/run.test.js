@@ -340,12 +340,12 @@ test('pointing at a run of the list tells why it is there', () =>
     const link = runs.row(page, 'ord-48301').getByRole('link').first();
     await link.hover();
     const card = page.getByRole('tooltip');
-    await card.getByText('attempt 3 waits for its backoff').waitFor();
+    await card.getByText('Attempt 3 of 5 waits for its backoff').waitFor();
     await axe(page);
     await page.keyboard.press('Escape');
     await eventually(async () => assert.ok(!(await card.isVisible())));
     await link.focus();
-    await card.getByText('attempt 3 waits for its backoff').waitFor();
+    await card.getByText('Attempt 3 of 5 waits for its backoff').waitFor();
     const whole = await page.goto(`${await link.evaluate((a) => a.href)}/card`);
     assert.equal(whole.status(), 200);
     await run.sentence(page).waitFor();

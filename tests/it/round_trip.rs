@@ -53,7 +53,37 @@ fn body(page: &str, here: &str) -> Vec<String> {
     let lines = page.lines().map(str::trim).filter(|line| !line.is_empty());
     // What to do instead of a control is no part of what was exported either.
     let lines = lines.filter(|line| !line.starts_with("<p class=\"small\">This copy only reads."));
-    lines.map(str::to_owned).collect()
+    // Nor is what its children have come to by themselves.
+    let lines = lines.filter(|line| !line.contains("aria-label=\"Children by status\""));
+    lines.map(as_linked).collect()
+}
+
+/// How another run stands, and when it ran, is told by its own rows, which a bundle does not hold:
+/// of a relative the link counts.
+fn as_linked(line: &str) -> String {
+    let mut parts = line.split("<div class=\"kin\">");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let mut part = part.to_owned();
+        if let (Some(relation), Some(run)) = (part.find("</span>"), part.find("<a ")) {
+            part.replace_range(relation..run, "");
+        }
+        if let Some(from) = part.find(" <span class=\"muted small nowrap\">started")
+            && let Some(length) = part[from..].find("</span>")
+        {
+            part.replace_range(from..from + length + "</span>".len(), "");
+        }
+        out.push_str(&part);
+    }
+    // The same in the evidence: `child ID waiting`.
+    let mut parts = out.split("\">child ");
+    let mut told = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (child, rest) = part.split_once("</a>").unwrap_or((part, ""));
+        let name = child.rsplit_once(' ').map_or(child, |(name, _)| name);
+        told.extend(["\">child ", name, "</a>", rest]);
+    }
+    told
 }
 
 /// A line of the box that lists what is wrong with the rows.

@@ -126,7 +126,9 @@ fn row(p: &Projected<'_>, of: &Relative, parent: bool) -> shown::Relative {
             Tag::new("stuck", Tone::Attn, Mark::Exclamation)
                 .titled(format!("its stored summary says {stored}"))
         });
-    let started = own.and_then(|own| own.run.started_at).or(of.created_at);
+    // A link is made when the run it leads to begins; of the run before it says nothing.
+    let linked = of.created_at.filter(|_| !parent);
+    let started = own.and_then(|own| own.run.started_at).or(linked);
     let ended = own.and_then(|own| own.run.closed_at);
     shown::Relative {
         anchor: anchor("child", &of.workflow_run_id),

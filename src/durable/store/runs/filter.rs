@@ -146,6 +146,14 @@ pub struct Term {
 }
 
 impl Term {
+    /// The moment it names. A length of time back from now names none.
+    pub fn moment(&self) -> Option<DateTime<Utc>> {
+        match (self.field.kind, &self.test) {
+            (Kind::From | Kind::To, Test::At(at)) => Some(*at),
+            _ => None,
+        }
+    }
+
     /// The parameter name this term has in a URL.
     pub fn param(&self) -> String {
         match &self.key {

@@ -5,7 +5,7 @@ use chrono::SecondsFormat;
 
 use crate::durable::{
     projection::repair_gate::RepairState,
-    store::runs::{Attention, Direction, Field, Kind, Test, categories, field, task_problems},
+    store::runs::{Attention, Direction, Field, Kind, categories, field, task_problems},
 };
 
 pub struct Group {
@@ -115,14 +115,17 @@ fn input(field: &'static Field, list: &ListRequest, zone: &str) -> Input {
         .rfind(|(name, _)| name == field.name)
         .map(|(_, value)| value.as_str());
     let term = list.page.filter.get(field.name);
-    let value = match (refused, term.map(|term| (&term.test, &term.value))) {
+    let value = match (refused, term) {
         (Some(refused), _) => refused.to_owned(),
-        // As the reader's clock shows it, and still the same moment.
-        (None, Some((Test::At(at), _))) => list
-            .zone
-            .local(*at)
-            .to_rfc3339_opts(SecondsFormat::AutoSi, true),
-        (None, term) => term.map(|(_, value)| value.clone()).unwrap_or_default(),
+        (None, Some(term)) => match term.moment() {
+            // As the reader's clock shows it, and still the same moment.
+            Some(at) => list
+                .zone
+                .local(at)
+                .to_rfc3339_opts(SecondsFormat::AutoSi, true),
+            None => term.value.clone(),
+        },
+        (None, None) => String::new(),
     };
     let chosen = |words: &[&'static str]| {
         words

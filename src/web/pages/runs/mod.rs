@@ -25,7 +25,7 @@ use crate::{
             notices,
         },
         store::runs::{
-            self, CHECKED, Cursor, Direction, Filter, FilterError, PageRequest, RunPage, Test, Way,
+            self, CHECKED, Cursor, Direction, Filter, FilterError, PageRequest, RunPage, Way,
             counts::{BucketCounts, Capped},
             extras,
         },
@@ -302,10 +302,10 @@ impl RunsView {
                     || term.field.label.to_owned(),
                     |key| format!("{} {key}", term.field.label),
                 ),
-                value: match term.test {
-                    Test::At(at) => format::absolute(at, layout.zone),
-                    _ => term.value.clone(),
-                },
+                value: term.moment().map_or_else(
+                    || term.value.clone(),
+                    |at| format::absolute(at, layout.zone),
+                ),
             }
         };
         let newest_first = list.page.direction == Direction::NewestFirst;

@@ -4,7 +4,7 @@ use axum::{extract::FromRequestParts, http::request::Parts};
 use chrono::{DateTime, Utc};
 
 use crate::{
-    durable::store::runs::{Cursor, Direction, Filter, FilterError, PageRequest, Test},
+    durable::store::runs::{Cursor, Direction, Filter, FilterError, PageRequest},
     web::{format, layout::Choices, state::App},
     zone::Zone,
 };
@@ -158,7 +158,7 @@ impl ListRequest {
     /// address that names the moments themselves says the same to all.
     pub fn pin(&mut self) {
         for term in &mut self.page.filter.terms {
-            if let Test::At(at) = term.test
+            if let Some(at) = term.moment()
                 && !format::is_instant(&term.value)
             {
                 term.value = format::instant(at);
@@ -262,6 +262,22 @@ mod tests {
             list.changed(&[("queue", None), ("sort_direction", None)]),
             "?status=failed&per_page=25"
         );
+    }
+
+    #[test]
+    fn what_a_clock_shows_is_pinned_and_a_length_of_time_is_not() {
+        for (query, pinned) in [
+            ("from=2026-11-15+10:00", "?from=2026-11-15T10%3A00%3A00Z"),
+            (
+                "from=2026-11-15T10:00:00Z",
+                "?from=2026-11-15T10%3A00%3A00Z",
+            ),
+            ("started=24h", "?started=24h"),
+        ] {
+            let mut list = list(query);
+            list.pin();
+            assert_eq!(list.query(), pinned);
+        }
     }
 
     #[test]
